@@ -77,8 +77,8 @@ pub(super) fn action_for_flag(flag: Flag) -> &'static str {
              else decide the flag"
         }
         Flag::PartialRefund => {
-            "check that the shop knows which part went back; a refund of the rest clears it, else \
-             decide the flag"
+            "check that the shop knows which part went back, or whether all did; a refund of the \
+             rest clears it, else decide the flag"
         }
         Flag::UnknownOrder => {
             "look for the order in the shop; its create request clears it, else agree who owns the \

@@ -10,6 +10,7 @@ use payfold_engines::log::{Extent, Topic};
 use payfold_kit::Halt;
 use payfold_schemas::finding::Code;
 use payfold_schemas::ids::{OrderKey, PartnerCode};
+use payfold_schemas::order::Order;
 use payfold_schemas::order_money::OrderMoney;
 use payfold_schemas::position::Position;
 use payfold_schemas::record::decode_intake;
@@ -72,48 +73,46 @@ impl<'a> ChangedOrders<'a> {
         rules: &DayRules,
         mut each: impl FnMut(DatedFlags) -> Result<(), ReconcileError>,
     ) -> Result<(), ReconcileError> {
-        let ask = || shared.storage.log.extent(Topic::Intake);
-        let extents = shared.storage.ask("read how far intake reaches", ask).await?;
-        let mut read_keys = HashSet::new();
-        for extent in &extents {
-            let mut after = self.find_start(shared, extent).await?;
-            while after.offset < extent.last {
-                let ask = || shared.storage.log.read_after(Topic::Intake, after, PAGE);
-                let page = shared.storage.ask("read the orders that have changed", ask).await?;
-                let Some(last) = page.last() else { break };
-                after = last.position;
-                let keys = page.iter().filter_map(|record| OrderKey::parse(&record.key).ok());
-                let keys = keys.filter(|key| key.partner == *self.partner);
-                let new: Vec<_> = keys.filter(|key| read_keys.insert(key.clone())).collect();
-                self.load_flags(shared, rules, (&new, &mut each)).await?;
-                if read_keys.len() > REMEMBERED_MAX {
-                    read_keys.clear();
-                }
-                if shared.storage.is_stopped() {
-                    return Err(Halt::Stopped.into());
+        let mut pages = self.pages(shared).await?;
+        while let Some(page) = pages.next(shared).await? {
+            for row in page {
+                if let Some(dated) = self.dated_flags(shared, rules, row).await? {
+                    each(dated)?;
                 }
             }
         }
         Ok(())
     }
 
-    async fn load_flags(
-        &self,
+    /// The flags of a changed order; `None` if it has none, or is read by its creation.
+    pub(crate) async fn dated_flags(
+        self,
         shared: &SharedContext,
         rules: &DayRules,
-        (keys, each): (&[OrderKey], &mut impl FnMut(DatedFlags) -> Result<(), ReconcileError>),
-    ) -> Result<(), ReconcileError> {
-        for keys in keys.chunks(shared.settings.page_entries) {
-            for row in shared.storage.load(keys).await?.into_iter().flatten() {
-                if row.first_seen >= self.created_before {
-                    continue;
-                }
-                let money = OrderMoney::from(row);
-                let Some(flags) = OrderFlags::of(&money) else { continue };
-                each(date_flags(shared, rules, flags, OurOrder::of(money)).await?)?;
-            }
+        row: Order,
+    ) -> Result<Option<DatedFlags>, ReconcileError> {
+        if row.first_seen >= self.created_before {
+            return Ok(None);
         }
-        Ok(())
+        let money = OrderMoney::from(row);
+        let Some(flags) = OrderFlags::of(&money) else { return Ok(None) };
+        date_flags(shared, rules, flags, OurOrder::of(money)).await.map(Some)
+    }
+
+    /// The orders of which a record was received since then, page by page, whenever they were
+    /// created; an order may come more than once. Errors: a halt.
+    pub(crate) async fn pages(
+        self,
+        shared: &SharedContext,
+    ) -> Result<ChangedPages<'a>, ReconcileError> {
+        let ask = || shared.storage.log.extent(Topic::Intake);
+        let extents = shared.storage.ask("read how far intake reaches", ask).await?;
+        let mut left = Vec::new();
+        for extent in &extents {
+            left.push((self.find_start(shared, extent).await?, extent.last));
+        }
+        let (read_keys, keys) = (HashSet::new(), Vec::new());
+        Ok(ChangedPages { partner: self.partner, left, read_keys, keys })
     }
 
     /// Finds by binary search a position of the partition before every record received since then.
@@ -140,6 +139,47 @@ impl<'a> ChangedOrders<'a> {
             }
         }
         Ok(Position { partition, offset: low })
+    }
+}
+
+/// A reading of changed orders.
+pub(crate) struct ChangedPages<'a> {
+    partner: &'a PartnerCode,
+    /// How far each partition is read, and its end.
+    left: Vec<(Position, u64)>,
+    read_keys: HashSet<OrderKey>,
+    /// Orders of the last page of the log that are still to be loaded.
+    keys: Vec<OrderKey>,
+}
+
+impl ChangedPages<'_> {
+    /// The next orders; `None` at the end. Errors: a halt.
+    pub(crate) async fn next(
+        &mut self,
+        shared: &SharedContext,
+    ) -> Result<Option<Vec<Order>>, ReconcileError> {
+        while self.keys.is_empty() {
+            let Some((after, last)) = self.left.last_mut() else { return Ok(None) };
+            let ask = || shared.storage.log.read_after(Topic::Intake, *after, PAGE);
+            let page = shared.storage.ask("read the orders that have changed", ask).await?;
+            let Some(record) = page.last().filter(|_| after.offset < *last) else {
+                self.left.pop();
+                continue;
+            };
+            *after = record.position;
+            let keys = page.iter().filter_map(|record| OrderKey::parse(&record.key).ok());
+            let keys = keys.filter(|key| key.partner == *self.partner);
+            self.keys = keys.filter(|key| self.read_keys.insert(key.clone())).collect();
+            if self.read_keys.len() > REMEMBERED_MAX {
+                self.read_keys.clear();
+            }
+            if shared.storage.is_stopped() {
+                return Err(Halt::Stopped.into());
+            }
+        }
+        let rest = self.keys.len().saturating_sub(shared.settings.page_entries);
+        let rows = shared.storage.load(&self.keys.split_off(rest)).await?;
+        Ok(Some(rows.into_iter().flatten().collect()))
     }
 }
 

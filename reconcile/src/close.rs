@@ -4,8 +4,11 @@
 use chrono::NaiveDate;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::event::EventAttributes;
+use payfold_schemas::fact::Fact;
 use payfold_schemas::finding::Code;
 use payfold_schemas::ids::{Author, PartnerCode};
+use payfold_schemas::order::Order;
+use payfold_schemas::order_money::OrderMoney;
 use payfold_schemas::run::{PERIOD_CLOSED_TYPE, PeriodClosed, RunEnded, RunResult};
 use payfold_schemas::time::Time;
 
@@ -17,7 +20,9 @@ use super::flag_days::{DatedFlags, FlagDay, is_closed};
 use super::flags::OrderFlag;
 use super::ledger::{Ledger, PartnerDay};
 use super::orders;
+use super::ours::OurOrder;
 use super::publish::{append, catch_up, message, wait_until_folded};
+use super::request::QUERIES;
 use super::setup::ReconcileSetup;
 use super::transition::is_unchanged;
 use crate::shared::SharedContext;
@@ -49,7 +54,7 @@ pub(crate) async fn close_day(
     if let Some(rules) = &rules {
         check_run_is_late_enough(ledger, rules, &request)?;
         wait_until_folded(shared, setup, now).await?;
-        check_no_new_flags(shared, setup, ledger, (rules, &request)).await?;
+        check_nothing_new(shared, setup, ledger, (rules, &request)).await?;
     }
     let (id, kind, time) = (closed.event_id(), PERIOD_CLOSED_TYPE, closed.at);
     let attributes = EventAttributes { id, kind, time };
@@ -93,32 +98,60 @@ fn check_run_is_late_enough(
     )))
 }
 
-/// Errors: an order of the day, or of an earlier closed day, has open flags that are no findings
-/// yet, so the next run would open them. Checks the orders of the day's window and those that have
-/// changed since the last run.
-async fn check_no_new_flags(
+/// Errors: a payment or refund of the day is known since the last run; or an order of the day, or
+/// of an earlier closed day, has open flags that are no findings yet, so the next run would open
+/// them. Checks the orders of the day's window and those that have changed since the last run.
+async fn check_nothing_new(
     shared: &SharedContext,
     setup: &ReconcileSetup,
     ledger: &Ledger,
     (rules, CloseDayRequest { partner, day, .. }): (&DayRules, &CloseDayRequest),
 ) -> Result<(), ReconcileError> {
-    let mut new_flags = 0;
+    let (mut new_flags, mut new_items) = (0, 0);
+    let of_day = (partner.clone(), day.to_string());
     let mut count = |dated: DatedFlags| -> Result<(), ReconcileError> {
-        new_flags += count_new_flags(ledger, (partner, &day.to_string()), &dated)?;
+        new_flags += count_new_flags(ledger, (partner, &of_day.1), &dated)?;
         Ok(())
     };
     let from = rules.from.plus_ms(-setup.lookback_ms);
     orders::each_flags(shared, partner, (rules, from), &mut count).await?;
-    let since = last_run(ledger, &(partner.clone(), day.to_string()))?.started_at;
-    let changed = ChangedOrders { partner, since, created_before: from };
-    changed.collect_flags(shared, rules, &mut count).await?;
-    if new_flags == 0 {
-        return Ok(());
+    let run = last_run(ledger, &of_day)?;
+    let changed = ChangedOrders { partner, since: run.started_at, created_before: from };
+    let mut pages = changed.pages(shared).await?;
+    while let Some(page) = pages.next(shared).await? {
+        for row in page {
+            new_items += count_new_items(shared, run, rules, row.clone()).await?;
+            changed.dated_flags(shared, rules, row).await?.map_or(Ok(()), &mut count)?;
+        }
     }
+    let new = match (new_items, new_flags) {
+        (0, 0) => return Ok(()),
+        (0, flags) => format!("{flags} flags of orders of {day} were raised"),
+        (items, _) => format!("{items} payments or refunds of {day} became known"),
+    };
     Err(ReconcileError::Refused(format!(
-        "{new_flags} flags of orders of {day} were raised after its last run: run it again, and \
-         decide what it finds"
+        "{new} after its last run: run it again, and decide what it finds"
     )))
+}
+
+/// Counts the payments and refunds of this day that are known since the run began.
+async fn count_new_items(
+    shared: &SharedContext,
+    run: &RunEnded,
+    rules: &DayRules,
+    row: Order,
+) -> Result<u64, ReconcileError> {
+    let mut ours = OurOrder::of(OrderMoney::from(row));
+    orders::date_refunds(shared, &mut ours).await?;
+    let mut new = 0;
+    for (_, position) in ours.items().filter(|(at, _)| rules.contains(*at)) {
+        let stated = orders::record_at(shared, position).await?;
+        // What the run's own queries have brought was compared in it.
+        let stated = stated
+            .filter(|record| run.records.name != QUERIES || matches!(record.fact, Fact::Ipn(_)));
+        new += u64::from(stated.is_some_and(|record| record.received_at >= run.started_at));
+    }
+    Ok(new)
 }
 
 /// Counts the open flags of an order that a run of this day would detect and that are no findings

@@ -129,7 +129,7 @@ impl<'a> Comparison<'a> {
             at_risk: if money_moved { line.amount.minor() } else { 0 },
             ..difference(Code::DuplicatedThere, "providerRef", line)
         });
-        if line.status == Status::Success {
+        if money_moved {
             self.check_named_order(line);
         }
     }
@@ -253,8 +253,12 @@ impl<'a> Comparison<'a> {
             return;
         }
         let code = if self.ours.is_some() { Code::StatusDiffers } else { Code::MissingHere };
+        let is_of_other = self.ours.is_some_and(OurOrder::has_moved_money)
+            && line.provider_ref.is_some()
+            && self.counterpart(line).is_none();
+        let note = if is_of_other { ", with another ref" } else { "" };
         let found = Difference {
-            ours: self.state(),
+            ours: format!("{}{note}", self.state()),
             partners: line.status.to_string(),
             ..difference(code, "status", line)
         };

@@ -5,10 +5,11 @@
 use minicbor::Encode;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::finding::{BookLine, Code, FindingChanged, FindingStatus, Side};
-use payfold_schemas::ids::{MerchantCode, OrderId, OrderKey, PartnerCode, ProviderRef, Reference};
+use payfold_schemas::ids::{MerchantCode, OrderId, PartnerCode, ProviderRef, Reference};
 use payfold_schemas::ipn::Status;
-use payfold_schemas::money::{Amount, Currency};
+use payfold_schemas::money::Currency;
 use payfold_schemas::order::{Flag, OrderState, Severity};
+use payfold_schemas::position::Position;
 use payfold_schemas::time::Time;
 use serde::{Deserialize, Serialize};
 
@@ -52,12 +53,6 @@ impl FindingIdentity {
         let mut id = Digest::of_content("finding", self).to_string();
         id.truncate(32);
         id
-    }
-
-    /// The order it is about; `None` if it names none.
-    pub(crate) fn order(&self) -> Option<OrderKey> {
-        let (merchant_code, order_id) = self.merchant_code.clone().zip(self.order_id.clone())?;
-        Some(OrderKey { partner: self.partner.clone(), merchant_code, order_id })
     }
 }
 
@@ -272,21 +267,20 @@ pub(crate) struct DoubledFinding {
     pub(crate) day: String,
     /// The other day, if its run has only not missed the item.
     pub(crate) inferred_from: Option<String>,
-    pub(crate) status: Status,
-    pub(crate) amount: Amount,
+    /// The record of `intake` that stated it first.
+    pub(crate) stated_by: Option<Position>,
     pub(crate) otherwise: Option<DetectedFinding>,
 }
 
 impl DoubledFinding {
     pub(crate) fn of(context: &FindingContext<'_>, doubled: DoubledItem) -> Self {
-        let DoubledItem { item, amount, day, inferred_from, found, otherwise } = doubled;
+        let DoubledItem { stated_by, day, inferred_from, found, otherwise } = doubled;
         let day = day.to_string();
         Self {
             found: DetectedFinding::of_day(context, found, Some(day.clone())),
             day,
             inferred_from: inferred_from.map(|day| day.to_string()),
-            status: item.status,
-            amount,
+            stated_by,
             otherwise: otherwise.map(|otherwise| DetectedFinding::of(context, otherwise)),
         }
     }
@@ -298,8 +292,9 @@ impl DoubledFinding {
 }
 
 /// The evidence of our side: all states of an unpaid order are the same evidence, so the end of a
-/// session changes no decision.
+/// session changes no decision; nor does a note for people.
 fn as_evidence(ours: &str) -> &str {
+    let ours = ours.split_once(", ").map_or(ours, |(value, _note)| value);
     match OrderState::parse(ours) {
         Some(OrderState::Requested | OrderState::Pending | OrderState::Expired) => "unpaid",
         Some(_) | None => ours,

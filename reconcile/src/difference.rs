@@ -6,9 +6,9 @@ use payfold_schemas::finding::{BookLine, Code};
 use payfold_schemas::ids::{EventRef, OrderId, ProviderRef};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::{Amount, Currency};
+use payfold_schemas::position::Position;
 use payfold_schemas::time::Time;
 
-use super::other_days::ListedItem;
 use super::ours::Money;
 
 /// One difference between an order and the partner's lines.
@@ -43,8 +43,8 @@ pub struct Difference {
 /// A payment or refund that the records of two days list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DoubledItem {
-    pub(crate) item: ListedItem,
-    pub(crate) amount: Amount,
+    /// The record of `intake` that stated it first.
+    pub(crate) stated_by: Option<Position>,
     /// The day of the finding: its records list what is not of it.
     pub(crate) day: NaiveDate,
     /// The other day, if its run has only not missed the item: the run may have begun before it was

@@ -1,11 +1,6 @@
 //! Owns the payments and refunds that the records of two days list. A run that began before an item
 //! was known has said nothing of it, so it does not count as one of the two.
 
-use payfold_schemas::ids::{OrderKey, ProviderRef};
-use payfold_schemas::order::Order;
-use payfold_schemas::position::Position;
-use payfold_schemas::time::Time;
-
 use super::detected_finding::{DetectedFinding, DoubledFinding};
 use super::error::ReconcileError;
 use super::ledger::Ledger;
@@ -38,45 +33,11 @@ async fn was_known(
     ledger: &Ledger,
     one: &DoubledFinding,
 ) -> Result<bool, ReconcileError> {
-    let Some(day) = &one.inferred_from else { return Ok(true) };
-    let identity = &one.found.identity;
-    let named = identity.order().zip(identity.provider_ref.as_ref());
-    let run = ledger.run_of(&(identity.partner.clone(), day.clone()));
-    let Some(((order, provider_ref), run)) = named.zip(run) else { return Ok(true) };
-    let known_since =
-        known_since(shared, order, |order| positions(one, order, provider_ref)).await?;
-    Ok(known_since.is_none_or(|since| since <= run.started_at))
-}
-
-/// When the first of these records was received.
-async fn known_since(
-    shared: &SharedContext,
-    key: OrderKey,
-    positions: impl Fn(&Order) -> Vec<Position>,
-) -> Result<Option<Time>, ReconcileError> {
-    let row = shared.storage.load(&[key]).await?.pop().flatten();
-    let mut since: Option<Time> = None;
-    for position in row.iter().flat_map(positions) {
-        let at = received_at(shared, position).await?;
-        since = [since, at].into_iter().flatten().min();
-    }
-    Ok(since)
-}
-
-/// The positions of the records that state an item.
-fn positions(one: &DoubledFinding, order: &Order, provider_ref: &ProviderRef) -> Vec<Position> {
-    let is_it = |of: &ProviderRef, status, amount, currency| {
-        let stated = (status, amount, Some(currency));
-        of == provider_ref && stated == (one.status, one.amount, one.found.currency)
-    };
-    let notices = order.facts.ipns.iter().filter(|known| {
-        let ipn = &known.content;
-        is_it(&ipn.provider_ref, ipn.status, ipn.money.amount, ipn.money.currency)
+    let run = one.inferred_from.as_ref().and_then(|day| {
+        let partner = one.found.identity.partner.clone();
+        ledger.run_of(&(partner, day.clone()))
     });
-    let answers = order.facts.query_answers.iter().filter(|known| {
-        let answer = &known.content;
-        is_it(&answer.provider_ref, answer.status, answer.amount, answer.currency)
-    });
-    let notices = notices.map(|known| known.position);
-    notices.chain(answers.map(|known| known.position)).collect()
+    let Some((run, stated_by)) = run.zip(one.stated_by) else { return Ok(true) };
+    let since = received_at(shared, stated_by).await?;
+    Ok(since.is_none_or(|since| since <= run.started_at))
 }

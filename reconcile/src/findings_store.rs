@@ -113,13 +113,19 @@ impl FindingsStore {
         let mut rows = self.rows();
         let all = rows.transaction()?;
         let mut upsert = all.prepare_cached(UPSERT)?;
+        let mut recheck =
+            all.prepare_cached("UPDATE finding SET checked_version = NULL WHERE order_key = ?1")?;
         for change in changes {
             let FindingChanged { partner, merchant_code, order_id, .. } = change;
             let is_uncleared = change.status != FindingStatus::Cleared;
             let order = merchant_code.as_ref().zip(order_id.as_ref());
             let order = order
-                .filter(|_| is_uncleared)
                 .map(|(merchant_code, order_id)| format!("{partner}/{merchant_code}/{order_id}"));
+            if let (Some(order), false) = (&order, is_uncleared) {
+                // What it put at risk may be another finding's now.
+                recheck.execute([order])?;
+            }
+            let order = order.filter(|_| is_uncleared);
             let body = serde_json::to_vec(change).expect("a finding serializes to JSON");
             upsert.execute(params![
                 change.finding_id,
@@ -138,7 +144,7 @@ impl FindingsStore {
                 change.flag.map(|flag| flag.as_str())
             ])?;
         }
-        drop(upsert);
+        drop((upsert, recheck));
         Ok(all.commit()?)
     }
 
@@ -487,7 +493,9 @@ mod tests {
         // A change of the finding alone needs no recheck; a finding that opens again does.
         upsert(finding(0, 2, FindingStatus::Decided));
         assert_eq!(orders_to_recheck("")[0], is("p/M/o0", Some(7)));
+        // Nor does one need less that stays when another of its order is cleared.
         upsert(finding(0, 3, FindingStatus::Cleared));
+        assert_eq!(orders_to_recheck("")[0], is("p/M/o0", None));
         upsert(finding(1, 3, FindingStatus::Cleared));
         assert_eq!(orders_to_recheck(""), [is("p/M/o1", None)]);
         upsert(finding(0, 4, FindingStatus::Open));

@@ -18,6 +18,10 @@ pub use self::money::{Money, Refund};
 use self::totals::RefundTotals;
 use crate::question::{answer_matches_notice, is_confirmed};
 
+/// How long before an order was created something of it may be said to have been paid, ms. Clocks
+/// differ by less, so an earlier time is a mistake of the partner's.
+const EARLY_MS: i64 = 3_600_000;
+
 /// An order. If the partner's records name no orders: one ref of an order.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct OurOrder {
@@ -72,6 +76,9 @@ pub(crate) struct OurRef {
     /// false if `implied` is empty.
     #[n(7)]
     pub(crate) is_returned: bool,
+    /// The record of `intake` that stated the counting payment first.
+    #[n(8)]
+    pub(crate) stated_by: Option<Position>,
 }
 
 /// What the amounts of a ref's refunds mean.
@@ -103,7 +110,7 @@ impl OurOrder {
             let known_ref = ref_entry(&mut refs, &answer.provider_ref);
             match answer.status {
                 Status::Success if is_requested(&facts.creates, &money) => {
-                    known_ref.add_payment(money)
+                    known_ref.add_payment(money, known.position)
                 }
                 Status::Refunded if totals.has_ref(&answer.provider_ref) => {
                     totals.add(&answer.provider_ref, money, known.position);
@@ -133,13 +140,25 @@ impl OurOrder {
             }
         }
         refs.sort_by(|a, b| a.provider_ref.cmp(&b.provider_ref));
-        Self {
+        let mut ours = Self {
             merchant_code: key.merchant_code,
             order_id: key.order_id,
             reference: summary.reference,
             state: summary.state,
             first_seen,
             refs,
+        };
+        if !facts.creates.is_empty() {
+            ours.remove_times_before_order();
+        }
+        ours
+    }
+
+    /// Removes the times of refunds from before the order: they are of no day.
+    fn remove_times_before_order(&mut self) {
+        let earliest = self.first_seen.plus_ms(-EARLY_MS);
+        for refund in self.refs.iter_mut().flat_map(|known| &mut known.refunds) {
+            refund.money.at = refund.money.at.filter(|at| *at >= earliest);
         }
     }
 
@@ -159,6 +178,16 @@ impl OurOrder {
         self.refs.iter().filter_map(of_ref).max().unwrap_or(self.first_seen)
     }
 
+    /// When each payment and refund was made, and the record of `intake` that stated it first.
+    pub(crate) fn items(&self) -> impl Iterator<Item = (Time, Position)> {
+        self.refs.iter().flat_map(|known| {
+            let paid = known.stated_by.map(|position| (known.paid_at(self), position));
+            let refunds = known.refunds.iter();
+            let dated = |refund: &Refund| Some((refund.money.at?, refund.position));
+            paid.into_iter().chain(refunds.filter_map(dated))
+        })
+    }
+
     /// Finds a ref.
     pub(crate) fn find(&self, provider_ref: &ProviderRef) -> Option<&OurRef> {
         self.refs.iter().find(|known| known.provider_ref == *provider_ref)
@@ -171,9 +200,12 @@ impl OurRef {
         !self.paid.is_empty() || !self.refunds.is_empty()
     }
 
-    /// When it was paid; if no payment is dated, when the order was first seen.
+    /// When it was paid. If no payment is dated, or the time is from before the order, which a
+    /// payment that counts can't be: when the order was first seen.
     pub(crate) fn paid_at(&self, order: &OurOrder) -> Time {
-        self.paid.iter().filter_map(|money| money.at).min().unwrap_or(order.first_seen)
+        let earliest = self.paid.iter().filter_map(|money| money.at).min();
+        let earliest = earliest.filter(|at| *at >= order.first_seen.plus_ms(-EARLY_MS));
+        earliest.unwrap_or(order.first_seen)
     }
 
     /// The counting payment, or the one that a full refund implies.
@@ -223,7 +255,8 @@ impl OurRef {
         self.implied = [whole, rest].concat();
     }
 
-    fn add_payment(&mut self, money: Money) {
+    fn add_payment(&mut self, money: Money, position: Position) {
+        self.stated_by = Some(self.stated_by.map_or(position, |first| first.min(position)));
         // An undated answer adds nothing to a dated notice of the same money.
         let same = |known: &Money| (known.amount, known.currency) == (money.amount, money.currency);
         if money.at.is_some() || !self.paid.iter().any(same) {
@@ -279,7 +312,7 @@ fn add_notice(
     known_ref.noticed |= confirmed;
     match ipn.status {
         Status::Success if confirmed && is_requested(&facts.creates, &money) => {
-            known_ref.add_payment(money)
+            known_ref.add_payment(money, known.position)
         }
         Status::Success if confirmed => known_ref.claimed.push(money),
         Status::Refunded if confirmed && totals::is_cumulative(ipn) => {
@@ -311,6 +344,7 @@ fn ref_entry<'a>(refs: &'a mut Vec<OurRef>, provider_ref: &ProviderRef) -> &'a m
             noticed: false,
             implied: Vec::new(),
             is_returned: false,
+            stated_by: None,
         });
         refs.len() - 1
     });

@@ -21,8 +21,12 @@ pub(crate) struct ChangeMoment<'a> {
     pub at: Time,
 }
 
+/// Who ends a decision when its finding opens again.
+const THIS_SYSTEM: &str = "payfold";
+
 /// The change that a detected finding makes: the known finding opens, or opens again on new
-/// evidence. `None` if it is uncleared on the same evidence.
+/// evidence, and keeps its decisions as earlier ones. `None` if it is uncleared on the same
+/// evidence.
 pub(crate) fn open_finding(
     known: Option<&FindingChanged>,
     detected: DetectedFinding,
@@ -35,7 +39,14 @@ pub(crate) fn open_finding(
         return None;
     }
     let version = known.version.saturating_add(1);
-    Some(detected.into_opened(version, (&known.day, moment.run), known.first_seen))
+    let mut earlier_decisions = known.earlier_decisions.clone();
+    if let Some(decision) = &known.decision {
+        let by = (&Author::parse(THIS_SYSTEM).expect("it is printable"), moment.at);
+        let ended = end_decision(decision, (DecisionEnd::Reopened, None), by);
+        keep_earlier(&mut earlier_decisions, ended);
+    }
+    let opened = detected.into_opened(version, (&known.day, moment.run), known.first_seen);
+    Some(FindingChanged { earlier_decisions, ..opened })
 }
 
 /// Whether a known finding is uncleared and has the evidence that was detected now.
@@ -244,6 +255,7 @@ fn end_decision(
     EarlierDecision {
         accept: first.accept,
         author: first.author.clone(),
+        seconded_by: first.seconded_by.clone(),
         reason: first.reason.clone(),
         at: first.at,
         ended,

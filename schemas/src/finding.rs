@@ -246,6 +246,8 @@ pub enum DecisionEnd {
     Withdrawn,
     /// Another decision took its place.
     Replaced,
+    /// The finding opened again: its evidence changed, or its cause came back.
+    Reopened,
 }
 
 impl DecisionEnd {
@@ -254,11 +256,12 @@ impl DecisionEnd {
         match self {
             Self::Withdrawn => "withdrawn",
             Self::Replaced => "replaced",
+            Self::Reopened => "reopened",
         }
     }
 }
 
-/// A first decision on the same evidence that no longer holds.
+/// A decision that no longer holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EarlierDecision {
@@ -266,17 +269,20 @@ pub struct EarlierDecision {
     pub accept: Verdict,
     /// Who made it.
     pub author: Author,
+    /// The second person, if it was final and took two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconded_by: Option<Author>,
     /// The reason that its author gave.
     pub reason: String,
     /// When it was made.
     pub at: Time,
     /// How it ended.
     pub ended: DecisionEnd,
-    /// Who withdrew it, or decided something else.
+    /// Who withdrew it, or decided something else; `payfold` if the finding opened again.
     pub ended_by: Author,
-    /// When it was withdrawn or replaced.
+    /// When it ended.
     pub ended_at: Time,
-    /// Why it was withdrawn; none where it was replaced.
+    /// Why it was withdrawn; else none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_reason: Option<String>,
 }

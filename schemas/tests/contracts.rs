@@ -97,6 +97,7 @@ fn sampled() -> Vec<(&'static str, Value)> {
         (FINDING_CHANGED_TYPE, json(&events::finding_changed_silent())),
         (FINDING_CHANGED_TYPE, json(&events::finding_changed_flag())),
         (FINDING_CHANGED_TYPE, json(&events::finding_changed_contested())),
+        (FINDING_CHANGED_TYPE, json(&events::finding_changed_reopened())),
         (RUN_ENDED_TYPE, json(&events::run_ended())),
         (RUN_ENDED_TYPE, json(&events::run_ended_first())),
         (RUN_ENDED_TYPE, json(&events::run_ended_apart())),

@@ -113,6 +113,7 @@ fn every_event_is_read_and_written_as_ever() {
     same("finding-changed-silent.json", &events::finding_changed_silent());
     same("finding-changed-flag.json", &events::finding_changed_flag());
     same("finding-changed-contested.json", &events::finding_changed_contested());
+    same("finding-changed-reopened.json", &events::finding_changed_reopened());
     same("run-ended.json", &events::run_ended());
     same("run-ended-first.json", &events::run_ended_first());
     same("run-ended-apart.json", &events::run_ended_apart());
@@ -127,8 +128,9 @@ fn every_event_is_read_and_written_as_ever() {
 }
 
 /// The fixtures of events.
-const EVENTS: [&str; 17] = [
+const EVENTS: [&str; 18] = [
     "finding-changed-contested.json",
+    "finding-changed-reopened.json",
     "finding-changed-flag.json",
     "finding-changed-silent.json",
     "finding-changed.json",

@@ -57,7 +57,7 @@ fn digest_of(flag: Flag, raisers: &[FactContent<'_>]) -> Digest {
 pub(super) fn severities(flag: Flag) -> &'static [Severity] {
     match flag {
         Flag::ContentVariant => &[Severity::Info, Severity::Critical],
-        Flag::FactOverflow => &[Severity::High, Severity::Critical],
+        Flag::FactOverflow | Flag::PartialRefund => &[Severity::High, Severity::Critical],
         Flag::AmountMismatch
         | Flag::CurrencyMismatch
         | Flag::DoublePayment
@@ -67,7 +67,6 @@ pub(super) fn severities(flag: Flag) -> &'static [Severity] {
         | Flag::RefundWithoutSuccess => &[Severity::Critical],
         Flag::PaidAfterDeadline
         | Flag::RefundAndNegative
-        | Flag::PartialRefund
         | Flag::UnknownOrder
         | Flag::QueryDisagrees
         | Flag::Unconfirmed
@@ -100,7 +99,7 @@ fn raisers<'a>(flag: Flag, severity: Severity, order: &View<'a>) -> Vec<FactCont
             statement.status == Refunded && !view.has_status(Success)
         }),
         Flag::RefundAndNegative => contradictions(order, &[Refunded], &[Failed, Expired]),
-        Flag::PartialRefund => partial_refund(order),
+        Flag::PartialRefund => partial_refund(order, severity),
         Flag::UnknownOrder if facts.creates.is_empty() => statements_where(order, |_, _| true),
         Flag::QueryDisagrees => statements_where(order, disagrees),
         Flag::Unconfirmed => order.unconfirmed().map(|statement| statement.content()).collect(),
@@ -244,8 +243,8 @@ fn paid_after_deadline<'a>(order: &View<'a>) -> Vec<FactContent<'a>> {
 }
 
 /// The counting R of the refs with refunds below C that don't add up to exactly C.
-fn partial_refund<'a>(order: &View<'a>) -> Vec<FactContent<'a>> {
-    let partial = order.refs.iter().filter(|outcome| outcome.refunds.partial);
+fn partial_refund<'a>(order: &View<'a>, severity: Severity) -> Vec<FactContent<'a>> {
+    let partial = order.refs.iter().filter(|one| one.refunds.partial == Some(severity));
     partial.flat_map(|outcome| counting(&outcome.view, order.terms, Refunded)).collect()
 }
 

@@ -5,8 +5,9 @@
 //! is a partial refund. All notices with one event reference are one refund, and the largest of
 //! their amounts counts; the ref is refunded once these refunds add up to C. Two notices without an
 //! event reference may report one refund twice, so they never add to that sum, and the amount is a
-//! lower bound then. A query answer below C has no event reference either; an answer equal to a
-//! notice is the same refund. Amounts of two currencies are never added.
+//! lower bound then. But if all of them would come to C, everything may have gone back, and nothing
+//! is delivered before a person has looked. A query answer below C has no event reference either;
+//! an answer equal to a notice is the same refund. Amounts of two currencies are never added.
 //!
 //! Some partners report *the total that went back so far* (`IpnPolicy::refund_so_far`). Such totals
 //! are never added: the amount of the ref is the largest of them, and at least the amount of the
@@ -20,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use payfold_schemas::ids::EventRef;
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::Currency;
+use payfold_schemas::order::Severity;
 
 use super::statement::{RefView, Statement};
 use super::terms::{Terms, TermsMatch};
@@ -29,8 +31,9 @@ use super::terms::{Terms, TermsMatch};
 pub(super) struct Refunds {
     /// Whether everything went back: the ref is refunded.
     pub(super) whole: bool,
-    /// Whether this ref raises PARTIAL_REFUND.
-    pub(super) partial: bool,
+    /// The severity of the PARTIAL_REFUND that this ref raises: critical if what the notices state
+    /// comes to C although the ref is not refunded.
+    pub(super) partial: Option<Severity>,
     /// The amount that went back, at most C, minor units; of several currencies the largest.
     pub(super) amount: i64,
     /// Whether more than `amount` may have gone back.
@@ -50,10 +53,15 @@ impl Refunds {
         let full = reported.iter().any(|refunds| refunds.full.is_some());
         let at_least = !whole && reported.iter().any(|refunds| !refunds.unnamed.is_empty());
         assert!(!whole || !at_least, "of a whole refund nothing is left to go back");
+        let is_partial = reported.iter().any(|refunds| {
+            refunds.is_short() || (refunds.has_parts() && (full || !refunds.is_exact()))
+        });
+        let is_spent = !whole && reported.iter().any(CurrencyRefunds::is_spent);
         Self {
             whole,
-            partial: reported.iter().any(|refunds| {
-                refunds.is_short() || (refunds.has_parts() && (full || !refunds.is_exact()))
+            partial: is_partial.then_some(match is_spent {
+                true => Severity::Critical,
+                false => Severity::High,
             }),
             amount: reported.iter().map(CurrencyRefunds::amount).max().unwrap_or(0),
             at_least,
@@ -71,14 +79,16 @@ struct CurrencyRefunds<'a> {
     named: BTreeMap<&'a EventRef, i64>,
     /// The different amounts of partial refunds without an event reference.
     unnamed: BTreeSet<i64>,
+    /// Those of them that notices state.
+    noticed: BTreeSet<i64>,
     /// The largest total below C.
     so_far: Option<i64>,
 }
 
 impl<'a> CurrencyRefunds<'a> {
     fn of(view: &RefView<'a>, terms: Terms<'a>, currency: Currency, asked: i64) -> Self {
-        let (named, unnamed) = (BTreeMap::new(), BTreeSet::new());
-        let mut reported = Self { asked, full: None, named, unnamed, so_far: None };
+        let (named, unnamed, noticed) = Default::default();
+        let mut reported = Self { asked, full: None, named, unnamed, noticed, so_far: None };
         let counting = view.counting(terms).filter(|(statement, _)| {
             statement.status == Status::Refunded && statement.currency == currency
         });
@@ -99,6 +109,7 @@ impl<'a> CurrencyRefunds<'a> {
                 }
                 (TermsMatch::Part, None) => {
                     reported.unnamed.insert(amount);
+                    reported.noticed.extend(statement.notice().map(|_| amount));
                 }
                 (TermsMatch::Foreign, _) => {}
             }
@@ -112,6 +123,11 @@ impl<'a> CurrencyRefunds<'a> {
 
     fn is_whole(&self) -> bool {
         self.full.is_some() || self.named_sum() >= self.asked
+    }
+
+    /// Whether the parts that notices state come to C, if each is another one.
+    fn is_spent(&self) -> bool {
+        self.named_sum().saturating_add(sum(&self.noticed)) >= self.asked
     }
 
     fn has_parts(&self) -> bool {

@@ -74,17 +74,17 @@ impl<'a> Comparison<'a> {
             self.outcome.differences.extend(otherwise);
             return;
         };
-        let listed = listed_item(item);
+        let ListedItem { provider_ref, part, .. } = listed_item(item);
         let found = Difference {
-            provider_ref: Some(listed.provider_ref.clone()),
-            part: listed.part.clone(),
+            provider_ref: Some(provider_ref),
+            part,
             ours: "once".to_owned(),
             partners: format!("2 times, also in the records of {other_day}"),
             line: (day == today).then_some(line.line),
             ..difference(Code::DuplicatedThere, "providerRef", line)
         };
-        let amount = line.amount;
-        let doubled = DoubledItem { item: listed, amount, day, inferred_from, found, otherwise };
+        let stated_by = item.refund.map_or(item.known.stated_by, |refund| Some(refund.position));
+        let doubled = DoubledItem { stated_by, day, inferred_from, found, otherwise };
         self.outcome.doubled.push(doubled);
     }
 

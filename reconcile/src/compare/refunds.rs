@@ -51,6 +51,7 @@ impl Comparison<'_> {
                 Some(refund) => {
                     left.retain(|other| !std::ptr::eq(*other, refund));
                     self.mark_listed(ours, Status::Refunded, Some(refund));
+                    self.check_named_order(line);
                     self.compare_refund(ours, refund, line);
                 }
                 None => unmatched.push(line),
@@ -108,10 +109,12 @@ impl Comparison<'_> {
             };
             let our_amounts: Vec<_> =
                 ours.refunds.iter().map(|r| r.money.amount.to_string()).collect();
+            let is_same = |refund: &Refund| is_same_money(&refund.money, line);
+            let note = if ours.refunds.iter().any(is_same) { ", another refund" } else { "" };
             let found = Difference {
                 ours: match ours.refunds.is_empty() {
                     true => self.state(),
-                    false => format!("{} {}", Status::Refunded, our_amounts.join(" + ")),
+                    false => format!("{} {}{note}", Status::Refunded, our_amounts.join(" + ")),
                 },
                 partners: format!("{} {}", line.status, line.amount),
                 ..difference(code, "status", line)

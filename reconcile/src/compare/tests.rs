@@ -12,6 +12,7 @@ use super::super::ours::{Money, Refund};
 use super::*;
 
 mod equal_lines;
+mod other_records;
 
 /// As if no other day was compared.
 fn compare(ours: Option<&OurOrder>, lines: &[BookLine], rules: &DayRules) -> ComparisonOutcome {
@@ -87,6 +88,7 @@ fn ours(text: &str) -> Option<OurOrder> {
                 noticed: true,
                 implied: Vec::new(),
                 is_returned: false,
+                stated_by: None,
             });
         }
         let known = order.refs.iter_mut().find(|known| known.provider_ref == provider_ref).unwrap();
@@ -106,6 +108,9 @@ fn ours(text: &str) -> Option<OurOrder> {
             other => panic!("{other:?} is nothing an order says"),
         }
     }
+    // Nothing of an order is paid before it is known.
+    let times = order.refs.iter().flat_map(|known| &known.paid).filter_map(|money| money.at);
+    order.first_seen = times.chain([order.first_seen]).min().unwrap();
     Some(order)
 }
 
@@ -158,7 +163,7 @@ const TABLE: &str = "
     PAID r1 paid 100 VND 10:05 / SUCCESS r1 90 EUR 10:06 => CURRENCY_DIFFERS VND|EUR risk 90; AMOUNT_DIFFERS 100|90 risk 90
     PAID r1 paid 100 VND 10:05 / SUCCESS r2 100 VND 10:06 => REF_DIFFERS r1|r2 risk 100
     PAID r1 paid 100 VND 10:05 / SUCCESS r2 90 VND 10:06 => REF_DIFFERS r1|r2 risk 90; AMOUNT_DIFFERS 100|90 risk 10
-    PAID r1 paid 100 VND 10:05 / SUCCESS r1 100 VND 10:06; SUCCESS r2 100 VND 11:00 => matched 1; STATUS_DIFFERS PAID|SUCCESS risk 100
+    PAID r1 paid 100 VND 10:05 / SUCCESS r1 100 VND 10:06; SUCCESS r2 100 VND 11:00 => matched 1; STATUS_DIFFERS PAID, with another ref|SUCCESS risk 100
     PAID r1 paid 100 VND 10:05; r2 paid 100 VND 11:00 / SUCCESS r1 100 VND 10:06; SUCCESS r2 100 VND 11:00 => matched 2
     PAID r1 paid 100 VND 10:05; r2 paid 100 VND 11:00 / SUCCESS r1 100 VND 10:06 => matched 1; MISSING_THERE SUCCESS 100 VND|nothing risk 100
     PAID r1 paid 100 VND 10:05 / SUCCESS r1 100 VND 10:11 => matched 1; TIME_DIFFERS 2026-01-31T10:05:00Z|2026-01-31T10:11:00Z risk 0
@@ -220,12 +225,12 @@ const TABLE: &str = "
     PAID r1 paid 100 VND 10:05 / SUCCESS r1 100 VND 10:05; REFUNDED r1 100 VND 12:00 => matched 1; STATUS_DIFFERS PAID|REFUNDED 100 risk 100
     PAID r1 paid 100 VND 10:05; r1 refunded 40 VND / SUCCESS r1 100 VND 10:05; REFUNDED r1 50 VND 12:00 => matched 1; AMOUNT_DIFFERS 40|50 risk 10
     PAID r1 paid 100 VND -3 10:05; r1 refunded 40 VND; r1 refunded 60 VND / REFUNDED r1 60 VND 12:00 => matched 1
-    PAID r1 paid 100 VND -3 10:05; r1 refunded 50 VND / REFUNDED r1 50 VND 12:00; REFUNDED r1 50 VND 13:00 => matched 1; MISSING_HERE REFUNDED 50|REFUNDED 50 risk 50
+    PAID r1 paid 100 VND -3 10:05; r1 refunded 50 VND / REFUNDED r1 50 VND 12:00; REFUNDED r1 50 VND 13:00 => matched 1; MISSING_HERE REFUNDED 50, another refund|REFUNDED 50 risk 50
     PAID r1 paid 100 VND -3 10:05; r1 refunded 40 VND 11:00; r1 refunded 60 VND 12:00 / REFUNDED r1 60 VND 12:00 => matched 1; MISSING_THERE REFUNDED 40 VND|nothing risk 40
     PAID r1 paid 100 VND -3 10:05; r1 refunded 40 VND 11:00; r1 refunded 60 VND 12:00 / => MISSING_THERE REFUNDED 40 VND|nothing risk 40; MISSING_THERE REFUNDED 60 VND|nothing risk 60
     PAID r1 paid 100 VND -3 10:05; r1 refunded 50 VND 11:00; r1 refunded 50 VND 12:00 / => MISSING_THERE REFUNDED 50 VND|nothing risk 50; MISSING_THERE REFUNDED 50 VND|nothing risk 50
     PAID r1 paid 100 VND 10:05 / SUCCESS r1 100 VND 10:05; REFUNDED r1 10 VND 12:00; REFUNDED r1 20 VND 12:00 => matched 1; STATUS_DIFFERS PAID|REFUNDED 10 risk 10; STATUS_DIFFERS PAID|REFUNDED 20 risk 20
-    PAID r1 paid 100 VND -3 10:05; r1 refunded 100 VND / REFUNDED - 100 VND 12:00; REFUNDED r1 100 VND 12:00 => matched 1; MISSING_HERE REFUNDED 100|REFUNDED 100 risk 100
+    PAID r1 paid 100 VND -3 10:05; r1 refunded 100 VND / REFUNDED - 100 VND 12:00; REFUNDED r1 100 VND 12:00 => matched 1; MISSING_HERE REFUNDED 100, another refund|REFUNDED 100 risk 100
     REFUNDED r1 paid 100 VND -3 10:05; r1 refunded 100 VND -2 12:00 / REFUNDED r1 100 VND 12:00 => matched 1; OTHER_DAY 2026-01-29T12:00:00Z|2026-01-31T12:00:00Z risk 0
     REFUNDED r1 paid 100 VND -3 10:05; r1 refunded 100 VND -1 23:50 / REFUNDED r1 100 VND 00:01 => matched 1; cut off 1
     PAID r1 paid 100 VND 10:05 / SUCCESS r1 100 VND 10:05; SUCCESS r1 100 VND 10:05; SUCCESS r1 100 VND 10:07 => matched 1; DUPLICATED_THERE once|3 times risk 200

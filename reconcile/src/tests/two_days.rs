@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use payfold_engines::clock::Clock;
 use payfold_schemas::order::OrderState;
 
 use super::story::MINUTE;
@@ -154,7 +155,7 @@ fn what_two_days_list_or_neither_is_found_once() {
 /// Near midnight any line may be about any refund of its money, so only their numbers count.
 #[test]
 fn unnamed_lines_near_midnight_are_counted_over_both_days() {
-    let near = [(0, -MINUTE), (0, -MINUTE / 2), (1, MINUTE / 2), (1, MINUTE)];
+    let near = [(0, -20 * MINUTE), (0, -MINUTE), (0, -MINUTE / 2), (1, MINUTE), (1, 20 * MINUTE)];
     let some = |least| prop::collection::vec(prop::sample::select(near.to_vec()), least..4);
     let worlds = (some(1), some(0), some(0), prop::sample::select(&ORDERS[..]));
     check(60, &worlds, async |(refunds, first, second, order)| {
@@ -196,6 +197,44 @@ async fn what_a_corrected_file_drops_is_missing_on_its_own_day() {
         days.files[1 - own].retain(|line| !line.ends_with(",e1"));
         days.compare(&running, &[1 - own]).await;
         assert_eq!(codes(days.bed.uncleared().await), [Code::MissingThere], "{at:?}");
+        running.stop().await.unwrap();
+    }
+}
+
+/// The day after was compared first: what it does not list is missing at once, not cut off.
+#[tokio::test]
+async fn what_neither_day_lists_is_missing_as_soon_as_both_are_compared() {
+    let mut days = TwoDays::new(MatchKey::Order, 1);
+    days.refund(0, (0, -2 * MINUTE), "e1", [0, 0]);
+    days.bed.put(&days.orders).await;
+    let running = days.bed.start();
+    days.compare(&running, &[1, 0]).await;
+    let found = days.bed.uncleared().await;
+    assert_eq!(found.iter().map(|found| found.code).collect::<Vec<_>>(), [Code::MissingThere]);
+    running.stop().await.unwrap();
+}
+
+/// The run of a refund's own day has not missed it because it did not know it.
+#[tokio::test]
+async fn a_run_before_the_notice_is_no_second_listing() {
+    for (at, listed, expected) in [
+        ((0, -2 * MINUTE), [0, 1], vec![]),
+        ((0, 7 * HOUR), [0, 1], vec![Code::OtherDay]),
+        ((0, 7 * HOUR), [1, 1], vec![Code::DuplicatedThere]),
+    ] {
+        let mut days = TwoDays::new(MatchKey::Order, 1);
+        days.bed.put(&days.orders).await;
+        let running = days.bed.start();
+        days.compare(&running, &[0]).await;
+        days.bed.clock.set(days.bed.clock.now().plus_ms(MINUTE));
+        days.refund(0, at, "e1", listed);
+        days.orders[0].facts.last_mut().unwrap().0 = days.bed.clock.now();
+        days.bed.put(&days.orders).await;
+        days.bed.clock.set(days.bed.clock.now().plus_ms(MINUTE));
+        let again: &[usize] = if listed[0] > 0 { &[0, 1] } else { &[1] };
+        days.compare(&running, again).await;
+        let found = days.bed.uncleared().await;
+        assert_eq!(found.iter().map(|found| found.code).collect::<Vec<_>>(), expected, "{at:?}");
         running.stop().await.unwrap();
     }
 }

@@ -88,6 +88,9 @@ fn a_decision_holds_while_its_evidence_is_unchanged() {
     let other = difference(Code::DuplicatedThere, "99");
     let again = open_finding(Some(&done), other, moment("run 2")).unwrap();
     assert_eq!((again.version, again.status, &again.decision), (3, FindingStatus::Open, &None));
+    let kept = &again.earlier_decisions[0];
+    assert_eq!((kept.accept, kept.author.as_str()), (Verdict::Ours, "mai"));
+    assert_eq!((kept.ended, kept.ended_by.as_str()), (DecisionEnd::Reopened, "payfold"));
     let refused = apply_decision(&done, decision_by("linh", Verdict::Ours)).unwrap_err();
     assert!(matches!(refused, DecideError::Decided { .. }));
     let refused = refused.to_string();

@@ -251,6 +251,7 @@ pub fn finding_changed_contested() -> FindingChanged {
     let earlier = |ended, reason: Option<&str>| EarlierDecision {
         accept: Verdict::Ours,
         author: author("finance-2"),
+        seconded_by: None,
         reason: "their file is late".to_owned(),
         at: time("2026-02-01T08:00:00Z"),
         ended,
@@ -266,6 +267,18 @@ pub fn finding_changed_contested() -> FindingChanged {
         earlier_decisions: vec![withdrawn, earlier(DecisionEnd::Replaced, None)],
         ..finding_changed()
     }
+}
+
+pub fn finding_changed_reopened() -> FindingChanged {
+    let ended = |earlier: EarlierDecision| EarlierDecision {
+        seconded_by: Some(author("finance-3")),
+        ended: DecisionEnd::Reopened,
+        ended_by: author("payfold"),
+        ..earlier
+    };
+    let contested = finding_changed_contested();
+    let earlier_decisions = contested.earlier_decisions.into_iter().skip(1).map(ended).collect();
+    FindingChanged { version: 6, decision: None, earlier_decisions, ..finding_changed_contested() }
 }
 
 pub fn raw_read() -> RawRead {

@@ -98,7 +98,7 @@ fn of_finding(finding: &FindingChanged, decision: &FindingDecision) -> anyhow::R
     Ok(DecisionRow { event: serde_json::to_value(event)?, cells })
 }
 
-/// A first decision on a finding that was withdrawn or replaced.
+/// A decision on a finding that no longer holds.
 fn of_earlier(finding: &FindingChanged, earlier: &EarlierDecision) -> anyhow::Result<DecisionRow> {
     let event = ShownFindingDecision {
         earlier_decision: Some(earlier.clone()),
@@ -107,6 +107,7 @@ fn of_earlier(finding: &FindingChanged, earlier: &EarlierDecision) -> anyhow::Re
     let ended = match earlier.ended {
         DecisionEnd::Withdrawn => "withdrawn".to_owned(),
         DecisionEnd::Replaced => format!("replaced by {}", earlier.ended_by),
+        DecisionEnd::Reopened => "opened again".to_owned(),
     };
     let cells = DecisionCells {
         at: earlier.at,
@@ -114,7 +115,7 @@ fn of_earlier(finding: &FindingChanged, earlier: &EarlierDecision) -> anyhow::Re
         code: finding.code.to_string(),
         accept: format!("{} ({ended})", earlier.accept.as_str()),
         author: earlier.author.clone(),
-        seconded_by: None,
+        seconded_by: earlier.seconded_by.clone(),
         reason: earlier.reason.clone(),
         evidence: short(finding.evidence),
     };
@@ -155,8 +156,8 @@ fn short(evidence: Digest) -> String {
     evidence.to_string().chars().take(12).collect()
 }
 
-/// Prints decisions by time: for each finding the last one and the first decisions that ended; for
-/// flags and notices all.
+/// Prints decisions by time: for each finding the last one and those that ended; for flags and
+/// notices all.
 pub(crate) fn list(ledger: &Ledger, args: &DayArgs) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for finding in ledger.findings(FindingFilter::default()) {

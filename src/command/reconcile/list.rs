@@ -273,11 +273,13 @@ fn status_in_words(finding: &FindingChanged) -> &'static str {
     }
 }
 
-/// Whether another person has decided something else.
+/// Whether another person has decided something else, since the finding opened last.
 fn is_contested(finding: &FindingChanged, decision: &FindingDecision) -> bool {
     finding
         .earlier_decisions
         .iter()
+        .rev()
+        .take_while(|earlier| earlier.ended != DecisionEnd::Reopened)
         .any(|earlier| earlier.ended == DecisionEnd::Replaced && earlier.author != decision.author)
 }
 

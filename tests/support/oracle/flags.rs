@@ -44,7 +44,8 @@ impl Oracle {
             (Flag::PaidAfterDeadline, High, self.paid_late()),
             (Flag::RefundWithoutSuccess, Critical, self.refunds_without_success()),
             (Flag::RefundAndNegative, High, self.both(Status::Refunded, &NEGATIVE)),
-            (Flag::PartialRefund, High, self.partial_refunds()),
+            (Flag::PartialRefund, Critical, self.partial_refunds(Critical)),
+            (Flag::PartialRefund, High, self.partial_refunds(High)),
             (Flag::UnknownOrder, High, self.without_create()),
             (Flag::QueryDisagrees, High, self.disagreeing()),
             (Flag::Unconfirmed, High, self.pick(|saying| self.is_unconfirmed(saying))),
@@ -206,8 +207,9 @@ impl Oracle {
         })
     }
 
-    fn partial_refunds(&self) -> Vec<Digest> {
+    fn partial_refunds(&self, severity: Severity) -> Vec<Digest> {
         (self.refs().into_iter())
+            .filter(|name| self.may_all_have_gone(name) == (severity == Severity::Critical))
             .flat_map(|name| self.open_partials(name))
             .map(|saying| saying.digest)
             .collect()

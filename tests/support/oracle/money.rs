@@ -91,6 +91,20 @@ impl Oracle {
         nameless && !self.is_refunded(name)
     }
 
+    /// Whether the R below C that IPNs state would come to C, were they all different ones. Not on
+    /// a ref that is refunded.
+    pub(super) fn may_all_have_gone(&self, name: &ProviderRef) -> bool {
+        let stated = |currency: Currency| -> i64 {
+            let by_ipn = self.partials(name, currency).into_iter().filter(|saying| saying.is_ipn());
+            let nameless: BTreeSet<i64> = by_ipn
+                .filter(|saying| saying.event_ref().is_none() && !self.is_total(saying))
+                .map(|saying| saying.amount)
+                .collect();
+            self.named_sum(name, currency) + nameless.iter().sum::<i64>()
+        };
+        !self.is_refunded(name) && self.asked().into_iter().any(|(of, asked)| stated(of) >= asked)
+    }
+
     /// What is said of the refunds of a ref with an R below C, unless these alone, all named, come
     /// to C, or all of them are totals that a full R in their currency outgrew.
     pub(super) fn open_partials(&self, name: &ProviderRef) -> Vec<&Saying> {

@@ -37,7 +37,10 @@ fn one_event_reference_is_one_refund_of_its_largest_amount() {
 fn refunds_without_an_event_reference_never_add_to_those_with_one() {
     check(
         "C 100; S r 100; R r 50 @10:01; R r 50 @10:02 => PAID fulfil PARTIAL_REFUND
-         C 100; S r 100; R r 50 !a; R r 50            => PAID fulfil PARTIAL_REFUND
+         C 100; S r 100; R r 50 !a; R r 50            => PAID PARTIAL_REFUND
+         C 100; S r 100; R r 60; R r 40               => PAID PARTIAL_REFUND
+         C 100; S r 100; R r 60; R r 39               => PAID fulfil PARTIAL_REFUND
+         C 100; S r 100; R r 60; P R r 40             => PAID fulfil PARTIAL_REFUND
          C 100; S r 100; R r 50 !a; R r 50 !b; R r 10 => REFUNDED PARTIAL_REFUND
          C 100; S r 100; R r 50 !a; R r 50 !b; P R r 50 => REFUNDED
          C 100; S r 100; R r 40 !a; R r 70 !b; P R r 30 => REFUNDED PARTIAL_REFUND

@@ -92,7 +92,7 @@ const TABLE: &str = "
 
     PAID r1 refunded 20 VND -3 11:00 #e1
     / REFUNDED r1 20 VND 12:00 #e2
-    => MISSING_HERE REFUNDED 20|REFUNDED 20 risk 20
+    => MISSING_HERE REFUNDED 20, another refund|REFUNDED 20 risk 20
 
     PAID r1 paid 100 VND 10:05; r1 refunded 30 VND 11:00; r2 refunded 20 VND 12:00
     / SUCCESS r1 100 VND 10:05; REFUNDED - 20 VND 12:00; REFUNDED - 20 VND 12:00
