@@ -4,7 +4,6 @@
 use chrono::NaiveDate;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::event::EventAttributes;
-use payfold_schemas::fact::Fact;
 use payfold_schemas::finding::Code;
 use payfold_schemas::ids::{Author, PartnerCode};
 use payfold_schemas::order::Order;
@@ -22,7 +21,6 @@ use super::ledger::{Ledger, PartnerDay};
 use super::orders;
 use super::ours::OurOrder;
 use super::publish::{append, catch_up, message, wait_until_folded};
-use super::request::QUERIES;
 use super::setup::ReconcileSetup;
 use super::transition::is_unchanged;
 use crate::shared::SharedContext;
@@ -145,11 +143,8 @@ async fn count_new_items(
     orders::date_refunds(shared, &mut ours).await?;
     let mut new = 0;
     for (_, position) in ours.items().filter(|(at, _)| rules.contains(*at)) {
-        let stated = orders::record_at(shared, position).await?;
-        // What the run's own queries have brought was compared in it.
-        let stated = stated
-            .filter(|record| run.records.name != QUERIES || matches!(record.fact, Fact::Ipn(_)));
-        new += u64::from(stated.is_some_and(|record| record.received_at >= run.started_at));
+        let since = orders::received_at(shared, position).await?;
+        new += u64::from(since.is_some_and(|since| since >= run.started_at));
     }
     Ok(new)
 }

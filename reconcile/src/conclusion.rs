@@ -25,24 +25,17 @@ use super::other_days::{IdHash, OtherDays};
 use super::spill_file::SpillFile;
 use super::transition::{self, ChangeMoment};
 
-/// The groups of a partner with an uncleared finding, and those with something missing of another
-/// day that runs of this day have cleared.
+/// The groups of a partner with an uncleared finding.
 pub(crate) fn watched_groups(
     ledger: &Ledger,
     partner: &PartnerCode,
-    (by, day): (MatchKey, &str),
+    by: MatchKey,
 ) -> Result<HashSet<KeyHash>, FindingsStoreError> {
-    let code = Some(Code::MissingThere);
-    let missing = FindingFilter { partner: Some(partner), code, ..FindingFilter::default() };
-    let mut groups = HashSet::new();
-    for known in uncleared_findings(ledger, partner).chain(ledger.findings(missing)) {
-        let known = known?;
-        let is_cleared_here = known.day != day && ledger.day_of_run(&known) == Some(day);
-        if known.status != FindingStatus::Cleared || is_cleared_here {
-            groups.extend(group_key_of(&known, by).map(|key| KeyHash::of(&key)));
-        }
-    }
-    Ok(groups)
+    let groups = uncleared_findings(ledger, partner).filter_map(|known| match known {
+        Ok(known) => group_key_of(&known, by).map(|key| Ok(KeyHash::of(&key))),
+        Err(error) => Some(Err(error)),
+    });
+    groups.collect()
 }
 
 /// What the partner's other days list, seen from this day.

@@ -101,11 +101,7 @@ pub(crate) async fn run_day(
         // young, and so makes the same events.
         rules: DayRules { now: run.started_at, ..rules },
         by: partner.terms.by,
-        watched_groups: Arc::new(watched_groups(
-            ledger,
-            &request.partner,
-            (partner.terms.by, &day.to_string()),
-        )?),
+        watched_groups: Arc::new(watched_groups(ledger, &request.partner, partner.terms.by)?),
         other_days: Arc::new(other_days(ledger, &request.partner, day)?),
     };
     let orders::SortedOrders { sorted, paid_twice, flagged, .. } = orders;

@@ -300,3 +300,21 @@ fn as_evidence(ours: &str) -> &str {
         Some(_) | None => ours,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_the_end_of_a_session_nor_a_note_changes_the_evidence() {
+        for (ours, evidence) in [
+            ("PAID", "PAID"),
+            ("PAID, with another ref", "PAID"),
+            ("PENDING", "unpaid"),
+            ("EXPIRED", "unpaid"),
+            ("REFUNDED 20 + 30, another refund", "REFUNDED 20 + 30"),
+        ] {
+            assert_eq!(as_evidence(ours), evidence, "{ours}");
+        }
+    }
+}

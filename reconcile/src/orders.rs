@@ -293,8 +293,7 @@ pub(crate) async fn received_at(
     Ok(record_at(shared, position).await?.map(|record| record.received_at))
 }
 
-/// A record of `intake`; `None` if it is gone.
-pub(crate) async fn record_at(
+async fn record_at(
     shared: &SharedContext,
     position: Position,
 ) -> Result<Option<FactRecord>, ReconcileError> {

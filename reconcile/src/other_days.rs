@@ -51,7 +51,7 @@ pub(crate) struct OtherRecords<'a> {
     pub(crate) days: &'a OtherDays,
     /// The ids of an item of the order.
     pub(crate) ids: &'a dyn Fn(&ListedItem) -> ItemIds,
-    /// Whether the order has uncleared findings, or some that runs of this day have cleared.
+    /// Whether the order has uncleared findings.
     pub(crate) is_watched: bool,
 }
 

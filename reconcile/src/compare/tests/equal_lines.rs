@@ -90,6 +90,22 @@ const TABLE: &str = "
     / REFUNDED r1 20 VND 12:00 #e2
     => REF_DIFFERS e1|e2 risk 20
 
+    PAID r1 refunded 20 VND 11:00 #e1
+    / REFUNDED r1 30 VND 12:00 #e2
+    => MISSING_THERE REFUNDED 20 VND|nothing risk 20; MISSING_HERE REFUNDED 20|REFUNDED 30 risk 30
+
+    PAID r1 refunded 20 VND +1 00:20
+    / REFUNDED r1 20 VND 12:00
+    => MISSING_HERE REFUNDED 20, another refund|REFUNDED 20 risk 20
+
+    PAID r1 refunded 20 VND +1 00:02
+    / REFUNDED r1 20 VND 23:59
+    => matched 1; cut off 1
+
+    PAID r1 paid 100 VND -3 10:05
+    / SUCCESS r2 100 VND 10:05
+    => STATUS_DIFFERS PAID, with another ref|SUCCESS risk 100
+
     PAID r1 refunded 20 VND -3 11:00 #e1
     / REFUNDED r1 20 VND 12:00 #e2
     => MISSING_HERE REFUNDED 20, another refund|REFUNDED 20 risk 20

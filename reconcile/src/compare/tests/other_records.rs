@@ -27,6 +27,10 @@ fn run_of_tomorrow(lists: serde_json::Value) -> RunEnded {
 
 /// The codes of a payment at the end of the day that no line of the day lists.
 fn codes(runs: &[RunEnded], waiting: &[&str]) -> Vec<Code> {
+    codes_with("", runs, waiting)
+}
+
+fn codes_with(listed: &str, runs: &[RunEnded], waiting: &[&str]) -> Vec<Code> {
     let waiting: HashSet<IdHash> = waiting.iter().map(|id| IdHash::of(id)).collect();
     let rules = rules("+2 12:00");
     let days = OtherDays::of(rules.day, runs.iter(), waiting);
@@ -34,7 +38,7 @@ fn codes(runs: &[RunEnded], waiting: &[&str]) -> Vec<Code> {
         |_: &ListedItem| ItemIds { missing: IdHash::of(MISSING), cut_off: IdHash::of(CUT_OFF) };
     let others = OtherRecords { days: &days, ids: &ids, is_watched: true };
     let order = ours("PAID r1 paid 100 VND 23:50");
-    let outcome = super::super::compare(order.as_ref(), &[], &rules, Some(others));
+    let outcome = super::super::compare(order.as_ref(), &lines(listed), &rules, Some(others));
     outcome.differences.iter().map(|found| found.code).collect()
 }
 
@@ -48,4 +52,13 @@ fn a_payment_at_the_end_waits_until_the_day_after_has_said_what_it_lists() {
     assert_eq!(codes(&lists(json!({})), &[]), [Code::CutOff]);
     assert_eq!(codes(&lists(json!({"listedEarly": [MISSING]})), &[]), []);
     assert_eq!(codes(&lists(json!({})), &[MISSING]), [Code::MissingThere], "it was found before");
+}
+
+/// A line with an unknown ref is about a payment of the order, unless another day lists that.
+#[test]
+fn what_the_day_after_lists_is_on_no_line_with_another_ref() {
+    let line = "SUCCESS r2 100 VND 23:50";
+    assert_eq!(codes_with(line, &[], &[]), [Code::RefDiffers]);
+    let runs = [run_of_tomorrow(json!({"listedApart": [MISSING]}))];
+    assert_eq!(codes_with(line, &runs, &[]), [Code::StatusDiffers]);
 }
