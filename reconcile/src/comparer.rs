@@ -77,11 +77,19 @@ pub(crate) struct GroupComparer {
     pub(crate) day: String,
     pub(crate) rules: DayRules,
     pub(crate) by: MatchKey,
-    /// Groups with an uncleared finding. A run remembers which of their payments the records list,
-    /// because a listed payment may clear the finding.
-    pub(crate) watched_groups: Arc<HashSet<KeyHash>>,
+    pub(crate) uncleared: Arc<Uncleared>,
     /// What the partner's other days list.
     pub(crate) other_days: Arc<OtherDays>,
+}
+
+/// What a run has to know of the uncleared findings of its partner.
+#[derive(Debug, Default)]
+pub(crate) struct Uncleared {
+    /// Their groups. A run remembers which of their payments the records list, because a listed
+    /// payment may clear the finding.
+    pub(crate) groups: HashSet<KeyHash>,
+    /// Those that something is missing or waits.
+    pub(crate) waiting: HashSet<IdHash>,
 }
 
 /// Ids in their order; none once they are too many.
@@ -159,9 +167,11 @@ impl GroupComparer {
         adjust: impl Fn(DetectedFinding) -> DetectedFinding,
     ) -> io::Result<()> {
         let Some(context) = self.finding_context(ours, lines) else { return Ok(()) };
-        let is_watched = self.watched_groups.contains(&hash);
+        let is_watched = self.uncleared.groups.contains(&hash);
         let ids = |item: &ListedItem| context.ids_of(item);
-        let others = OtherRecords { days: &self.other_days, ids: &ids, is_watched };
+        let (days, waiting) = (&self.other_days, &self.uncleared.waiting);
+        let day = self.rules.day;
+        let others = OtherRecords { day, days, waiting, ids: &ids, is_watched };
         let outcome = compare(ours, lines, &self.rules, Some(others));
         tally.count(ours, &outcome);
         if let Some(ours) = ours {

@@ -7,13 +7,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use chrono::NaiveDate;
 use payfold_schemas::finding::{Code, FindingChanged, FindingStatus};
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::money::Currency;
 use payfold_schemas::run::{FindingCounts, RunResult};
 
-use super::comparer::{FLAGGED_MAX, MatchKey, group_key};
+use super::comparer::{FLAGGED_MAX, MatchKey, Uncleared, group_key};
 use super::detected_finding::{DetectedFinding, FindingIdentity};
 use super::error::ReconcileError;
 use super::external_sort::KeyHash;
@@ -21,38 +20,28 @@ use super::findings_store::{CountScope, FindingFilter, FindingsStoreError, Statu
 use super::flag_days::{DatedFlags, FlagDay, FlagSpills, is_closed};
 use super::flags::OrderFlags;
 use super::ledger::Ledger;
-use super::other_days::{IdHash, OtherDays};
+use super::other_days::IdHash;
 use super::spill_file::SpillFile;
 use super::transition::{self, ChangeMoment};
 
-/// The groups of a partner with an uncleared finding.
-pub(crate) fn watched_groups(
+/// The uncleared findings of a partner.
+pub(crate) fn uncleared(
     ledger: &Ledger,
     partner: &PartnerCode,
     by: MatchKey,
-) -> Result<HashSet<KeyHash>, FindingsStoreError> {
-    let groups = uncleared_findings(ledger, partner).filter_map(|known| match known {
-        Ok(known) => group_key_of(&known, by).map(|key| Ok(KeyHash::of(&key))),
-        Err(error) => Some(Err(error)),
-    });
-    groups.collect()
-}
-
-/// What the partner's other days list, seen from this day.
-pub(crate) fn other_days(
-    ledger: &Ledger,
-    partner: &PartnerCode,
-    day: NaiveDate,
-) -> Result<OtherDays, FindingsStoreError> {
-    let mut waiting = HashSet::new();
+) -> Result<Uncleared, FindingsStoreError> {
+    let mut all = Uncleared::default();
     for known in uncleared_findings(ledger, partner) {
         let known = known?;
-        if waits_for_line(known.code) {
-            waiting.insert(IdHash::of(&known.finding_id));
-        }
+        all.groups.extend(group_key_of(&known, by).map(|key| KeyHash::of(&key)));
+        all.waiting.extend(waiting_id(&known));
     }
-    let runs = ledger.runs().filter(|run| run.partner == *partner);
-    Ok(OtherDays::of(day, runs, waiting))
+    Ok(all)
+}
+
+/// The id of a finding that something is missing or waits.
+pub(crate) fn waiting_id(known: &FindingChanged) -> Option<IdHash> {
+    waits_for_line(known.code).then(|| IdHash::of(&known.finding_id))
 }
 
 fn uncleared_findings<'a>(

@@ -18,7 +18,7 @@ use payfold_schemas::time::Time;
 use super::blocking::run_blocking;
 use super::changed_orders::{ChangedOrders, still_raised};
 use super::comparer::{GroupComparer, RunTally};
-use super::conclusion::{Conclusion, RunFindings, count_findings, other_days, watched_groups};
+use super::conclusion::{Conclusion, RunFindings, count_findings, uncleared};
 use super::day_rules::{DayRules, day_of};
 use super::error::ReconcileError;
 use super::ledger::{Ledger, PartnerDay};
@@ -101,8 +101,8 @@ pub(crate) async fn run_day(
         // young, and so makes the same events.
         rules: DayRules { now: run.started_at, ..rules },
         by: partner.terms.by,
-        watched_groups: Arc::new(watched_groups(ledger, &request.partner, partner.terms.by)?),
-        other_days: Arc::new(other_days(ledger, &request.partner, day)?),
+        uncleared: Arc::new(uncleared(ledger, &request.partner, partner.terms.by)?),
+        other_days: ledger.other_days(&request.partner),
     };
     let orders::SortedOrders { sorted, paid_twice, flagged, .. } = orders;
     setup.show_progress(RunProgress { stage: "comparing", done: 0 });

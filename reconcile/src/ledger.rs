@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
+use std::sync::Arc;
 
 use payfold_engines::EngineError;
 use payfold_engines::log::{Delivered, EventLog, Extent, Topic};
@@ -17,6 +18,7 @@ use payfold_schemas::release::{NOTICE_DECIDED_TYPE, NoticeDecided, NoticeVerdict
 use payfold_schemas::run::{PERIOD_CLOSED_TYPE, PeriodClosed, RUN_ENDED_TYPE, RunEnded};
 
 use super::findings_store::{CountScope, FindingFilter, FindingsStore, FindingsStoreError};
+use super::other_days::OtherDays;
 
 /// Messages that one read of the log returns.
 const PAGE: usize = 1_000;
@@ -30,6 +32,8 @@ pub struct Ledger {
     offsets: BTreeMap<u32, u64>,
     store: FindingsStore,
     runs: BTreeMap<PartnerDay, RunEnded>,
+    /// What each partner's last runs say of each other's days.
+    other_days: HashMap<PartnerCode, Arc<OtherDays>>,
     /// The runs that ended, by day and digest of the records. A repeated run with the same records
     /// gets a number of its own.
     compared: HashMap<(PartnerDay, Digest), BTreeSet<String>>,
@@ -60,6 +64,7 @@ impl Ledger {
             offsets: BTreeMap::new(),
             store,
             runs: BTreeMap::new(),
+            other_days: HashMap::new(),
             compared: HashMap::new(),
             days: HashMap::new(),
             closed: BTreeMap::new(),
@@ -223,6 +228,8 @@ impl Ledger {
         let runs = self.compared.entry((day.clone(), ended.records.sha256)).or_default();
         self.days.insert(ended.run.clone(), ended.day.clone());
         if runs.insert(ended.run.clone()) {
+            let other_days = self.other_days.entry(ended.partner.clone()).or_default();
+            Arc::make_mut(other_days).set_run(self.runs.get(&day), &ended);
             self.runs.insert(day, ended);
         }
     }
@@ -257,6 +264,11 @@ impl Ledger {
     /// The last run of each day, by partner and day.
     pub fn runs(&self) -> impl DoubleEndedIterator<Item = &RunEnded> {
         self.runs.values()
+    }
+
+    /// What the partner's last runs say of each other's days.
+    pub(crate) fn other_days(&self, partner: &PartnerCode) -> Arc<OtherDays> {
+        self.other_days.get(partner).cloned().unwrap_or_default()
     }
 
     /// The last run of a day.

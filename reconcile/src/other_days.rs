@@ -2,7 +2,8 @@
 //! records list it. Pure. An item of ours is listed once: by the records of its own day, or by
 //! those of another one.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use chrono::NaiveDate;
 use payfold_schemas::ids::ProviderRef;
@@ -45,84 +46,83 @@ pub(crate) enum OwnListing {
     Unlisted,
 }
 
-/// What is known of other days' records in the comparison of one order.
+/// What the last runs of a partner's days say of each other's payments and refunds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OtherDays {
+    /// The days that list an item of another day.
+    apart: HashMap<IdHash, BTreeSet<NaiveDate>>,
+    /// What the records of each day with a complete run do not list; `None` if the run does not say
+    /// it.
+    unlisted: HashMap<NaiveDate, Option<HashSet<IdHash>>>,
+    /// The days that have said all that they list of other days.
+    said: HashSet<NaiveDate>,
+}
+
+impl OtherDays {
+    /// Takes in the last run of a day; `before` is the run before it on that day.
+    pub(crate) fn set_run(&mut self, before: Option<&RunEnded>, run: &RunEnded) {
+        let Ok(day) = run.day.parse::<NaiveDate>() else { return };
+        for id in before.into_iter().flat_map(listed_apart) {
+            if let Entry::Occupied(mut days) = self.apart.entry(id) {
+                days.get_mut().remove(&day);
+                if days.get().is_empty() {
+                    days.remove();
+                }
+            }
+        }
+        for id in listed_apart(run) {
+            self.apart.entry(id).or_default().insert(day);
+        }
+        self.said.remove(&day);
+        self.unlisted.remove(&day);
+        if run.result == RunResult::Complete {
+            self.said.extend(run.listed_apart.as_ref().map(|_| day));
+            let ids = |ids: &Vec<String>| ids.iter().map(|id| IdHash::of(id)).collect();
+            self.unlisted.insert(day, run.unlisted.as_ref().map(ids));
+        }
+    }
+}
+
+fn listed_apart(run: &RunEnded) -> impl Iterator<Item = IdHash> {
+    run.listed_apart.iter().flatten().chain(&run.listed_early).map(|id| IdHash::of(id))
+}
+
+/// What is known of other days' records in the comparison of one order with the records of a day.
 #[derive(Clone, Copy)]
 pub(crate) struct OtherRecords<'a> {
+    pub(crate) day: NaiveDate,
     pub(crate) days: &'a OtherDays,
+    /// The uncleared findings that something is missing or waits.
+    pub(crate) waiting: &'a HashSet<IdHash>,
     /// The ids of an item of the order.
     pub(crate) ids: &'a dyn Fn(&ListedItem) -> ItemIds,
     /// Whether the order has uncleared findings.
     pub(crate) is_watched: bool,
 }
 
-/// The last runs of a partner's days but one, and the run before on that one.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct OtherDays {
-    /// The earliest day that lists an item of another day.
-    apart: HashMap<IdHash, NaiveDate>,
-    /// What the records of each day with a complete run do not list; `None` if the run does not say
-    /// it.
-    unlisted: HashMap<NaiveDate, Option<HashSet<IdHash>>>,
-    /// The days that have said all that they list of other days.
-    said: HashSet<NaiveDate>,
-    /// What the run before on this day has listed of other days.
-    listed_before: HashSet<IdHash>,
-    /// The uncleared findings that something is missing or waits.
-    waiting: HashSet<IdHash>,
-}
-
-impl OtherDays {
-    /// These runs, one of each day and earlier days first, seen from this day, and the ids of the
-    /// uncleared findings that something is missing or waits.
-    pub(crate) fn of<'a>(
-        day: NaiveDate,
-        runs: impl Iterator<Item = &'a RunEnded>,
-        waiting: HashSet<IdHash>,
-    ) -> Self {
-        let mut days = Self { waiting, ..Self::default() };
-        for run in runs {
-            let Ok(of_run) = run.day.parse::<NaiveDate>() else { continue };
-            let apart = run.listed_apart.iter().flatten().chain(&run.listed_early);
-            let apart = apart.map(|id| IdHash::of(id));
-            if of_run == day {
-                days.listed_before.extend(apart);
-                continue;
-            }
-            apart.for_each(|id| {
-                days.apart.entry(id).or_insert(of_run);
-            });
-            if run.result == RunResult::Complete {
-                if run.listed_apart.is_some() {
-                    days.said.insert(of_run);
-                }
-                let ids = |ids: &Vec<String>| ids.iter().map(|id| IdHash::of(id)).collect();
-                days.unlisted.insert(of_run, run.unlisted.as_ref().map(ids));
-            }
-        }
-        days
-    }
-
+impl OtherRecords<'_> {
     /// The earliest other day that lists an item although it is not of that day.
     pub(crate) fn lister(&self, ids: ItemIds) -> Option<NaiveDate> {
-        self.apart.get(&ids.missing).copied()
+        let mut days = self.days.apart.get(&ids.missing)?.iter();
+        days.find(|day| **day != self.day).copied()
     }
 
-    /// Whether the records of its own day, which is another one, list an item.
+    /// Whether the records of its own day list an item; unknown if that is the day of the
+    /// comparison.
     pub(crate) fn own_listing(&self, own_day: NaiveDate, ids: ItemIds) -> OwnListing {
-        match self.unlisted.get(&own_day) {
+        let is_waiting = || [ids.missing, ids.cut_off].iter().any(|id| self.waiting.contains(id));
+        match self.days.unlisted.get(&own_day).filter(|_| own_day != self.day) {
             None => OwnListing::Unknown,
             Some(Some(unlisted)) if unlisted.contains(&ids.missing) => OwnListing::Unlisted,
             Some(Some(_)) => OwnListing::Listed,
-            Some(None) if [ids.missing, ids.cut_off].iter().any(|id| self.waiting.contains(id)) => {
-                OwnListing::Unlisted
-            }
+            Some(None) if is_waiting() => OwnListing::Unlisted,
             Some(None) => OwnListing::Unknown,
         }
     }
 
     /// Whether another day's run has said all that its records list of other days.
     pub(crate) fn has_said(&self, day: NaiveDate) -> bool {
-        self.said.contains(&day)
+        self.days.said.contains(&day)
     }
 
     /// Whether an item is known to be missing.
@@ -132,6 +132,6 @@ impl OtherDays {
 
     /// Whether the run before on this day has listed an item of another day.
     pub(crate) fn was_listed_before(&self, ids: ItemIds) -> bool {
-        self.listed_before.contains(&ids.missing)
+        self.days.apart.get(&ids.missing).is_some_and(|days| days.contains(&self.day))
     }
 }

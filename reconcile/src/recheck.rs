@@ -11,7 +11,7 @@ use payfold_schemas::time::Time;
 
 use super::compare::compare;
 use super::comparer::{MatchKey, groups_of};
-use super::conclusion::{group_key_of, other_days};
+use super::conclusion::{group_key_of, waiting_id};
 use super::detected_finding::{DetectedFinding, DoubledFinding, FindingContext, LINES_MAX};
 use super::error::ReconcileError;
 use super::findings_store::{FindingFilter, FindingsStoreError, StatusFilter};
@@ -204,9 +204,11 @@ fn compare_group(
         file: source.rsplit_once(" line ").map_or(source, |(file, _)| file),
         lines: &lines,
     };
-    let days = other_days(ledger, &key.partner, date)?;
+    let days = ledger.other_days(&key.partner);
+    let waiting = findings.iter().filter_map(|known| waiting_id(known)).collect();
     let ids = |item: &ListedItem| subject.ids_of(item);
-    let others = OtherRecords { days: &days, ids: &ids, is_watched: true };
+    let (days, waiting) = (&days, &waiting);
+    let others = OtherRecords { day: date, days, waiting, ids: &ids, is_watched: true };
     let outcome = compare(Some(ours), &lines, &rules, Some(others));
     let mut found: Vec<DetectedFinding> =
         outcome.differences.into_iter().map(|found| DetectedFinding::of(&subject, found)).collect();

@@ -38,15 +38,14 @@ impl<'a> Comparison<'a> {
     /// another item.
     pub(super) fn is_listed_on_other_day(&self, item: Item<'_>) -> bool {
         self.apart(item).is_some_and(|(others, ids, own_day)| {
-            others.days.lister(ids).is_some()
-                || others.days.own_listing(own_day, ids) == OwnListing::Listed
+            others.lister(ids).is_some() || others.own_listing(own_day, ids) == OwnListing::Listed
         })
     }
 
     /// Whether the records of an item's own day, which is another one, are known not to list it.
     pub(super) fn is_left_over(&self, item: Item<'_>) -> bool {
         self.apart(item).is_some_and(|(others, ids, own_day)| {
-            others.days.own_listing(own_day, ids) == OwnListing::Unlisted
+            others.own_listing(own_day, ids) == OwnListing::Unlisted
         })
     }
 
@@ -60,11 +59,11 @@ impl<'a> Comparison<'a> {
     ) {
         let today = self.rules.day;
         let other = self.apart(item).and_then(|(others, ids, own_day)| {
-            let lister = others.days.lister(ids);
+            let lister = others.lister(ids);
             match own_day == today {
                 // The finding is of the day that is not the item's own.
                 true => lister.map(|day| (day, today, None)),
-                false if others.days.own_listing(own_day, ids) == OwnListing::Listed => {
+                false if others.own_listing(own_day, ids) == OwnListing::Listed => {
                     Some((today, own_day, Some(own_day)))
                 }
                 false => lister.filter(|day| *day < today).map(|day| (today, day, None)),
@@ -106,19 +105,18 @@ impl<'a> Comparison<'a> {
             return Fate::Nothing;
         }
         let ids = (others.ids)(&listed_item(item));
-        if others.days.lister(ids).is_some() {
+        if others.lister(ids).is_some() {
             return Fate::Nothing;
         }
         if own_day {
             let is_settled = position == DayPosition::Inside
-                || others.days.has_said(self.rules.tomorrow())
-                || others.days.is_missed(ids);
+                || others.has_said(self.rules.tomorrow())
+                || others.is_missed(ids);
             return if is_settled { Fate::Missing } else { Fate::WaitsForTomorrow };
         }
         let day = day_of(at, self.rules.zone);
-        let was_expected =
-            self.rules.is_tail_of_yesterday(at) || others.days.was_listed_before(ids);
-        match others.days.own_listing(day, ids) {
+        let was_expected = self.rules.is_tail_of_yesterday(at) || others.was_listed_before(ids);
+        match others.own_listing(day, ids) {
             OwnListing::Unlisted if was_expected => Fate::MissingOn(day),
             OwnListing::Unlisted | OwnListing::Listed | OwnListing::Unknown => Fate::Nothing,
         }

@@ -390,13 +390,3 @@ fn a_payment_without_a_notice_is_counted() {
         compare(ours("PENDING").as_ref(), &lines("SUCCESS r1 100 VND 12:00"), &rules("+1 12:00"));
     assert_eq!((outcome.payments, outcome.unnoticed), (1, 1));
 }
-
-#[test]
-fn a_line_that_names_another_order_is_found_of_refunds_too() {
-    let order = ours("PAID r1 paid 100 VND -3 10:05; r1 refunded 20 VND 11:00 #e1");
-    let mut listed = lines("REFUNDED r1 20 VND 11:00 #e1");
-    listed[0].order_id = Some(OrderId::parse("o2").unwrap());
-    let outcome = compare(order.as_ref(), &listed, &rules("+1 12:00"));
-    let found: Vec<_> = outcome.differences.iter().map(|d| (d.code, d.at_risk)).collect();
-    assert_eq!(found, [(Code::RefOnTwoOrders, 20)]);
-}

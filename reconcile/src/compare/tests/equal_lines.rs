@@ -357,3 +357,13 @@ fn as_many_lines_are_matched_with_refunds_of_several_refs_as_can_be() {
         panic!("{broken}");
     }
 }
+
+#[test]
+fn a_line_that_names_another_order_is_found_of_refunds_too() {
+    let order = ours("PAID r1 paid 100 VND -3 10:05; r1 refunded 20 VND 11:00 #e1");
+    let mut listed = lines("REFUNDED r1 20 VND 11:00 #e1");
+    listed[0].order_id = Some(OrderId::parse("o2").unwrap());
+    let outcome = compare(order.as_ref(), &listed, &rules("+1 12:00"));
+    let found: Vec<_> = outcome.differences.iter().map(|d| (d.code, d.at_risk)).collect();
+    assert_eq!(found, [(Code::RefOnTwoOrders, 20)]);
+}

@@ -33,10 +33,17 @@ fn codes(runs: &[RunEnded], waiting: &[&str]) -> Vec<Code> {
 fn codes_with(listed: &str, runs: &[RunEnded], waiting: &[&str]) -> Vec<Code> {
     let waiting: HashSet<IdHash> = waiting.iter().map(|id| IdHash::of(id)).collect();
     let rules = rules("+2 12:00");
-    let days = OtherDays::of(rules.day, runs.iter(), waiting);
+    let mut days = OtherDays::default();
+    runs.iter().for_each(|run| days.set_run(None, run));
     let ids =
         |_: &ListedItem| ItemIds { missing: IdHash::of(MISSING), cut_off: IdHash::of(CUT_OFF) };
-    let others = OtherRecords { days: &days, ids: &ids, is_watched: true };
+    let others = OtherRecords {
+        day: rules.day,
+        days: &days,
+        waiting: &waiting,
+        ids: &ids,
+        is_watched: true,
+    };
     let order = ours("PAID r1 paid 100 VND 23:50");
     let outcome = super::super::compare(order.as_ref(), &lines(listed), &rules, Some(others));
     outcome.differences.iter().map(|found| found.code).collect()
