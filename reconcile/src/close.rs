@@ -52,7 +52,7 @@ pub(crate) async fn close_day(
     if let Some(rules) = &rules {
         check_run_is_late_enough(ledger, rules, &request)?;
         wait_until_folded(shared, setup, now).await?;
-        check_nothing_new(shared, setup, ledger, (rules, &request)).await?;
+        check_nothing_new(shared, ledger, (rules, &request)).await?;
     }
     let (id, kind, time) = (closed.event_id(), PERIOD_CLOSED_TYPE, closed.at);
     let attributes = EventAttributes { id, kind, time };
@@ -101,7 +101,6 @@ fn check_run_is_late_enough(
 /// them. Checks the orders of the day's window and those that have changed since the last run.
 async fn check_nothing_new(
     shared: &SharedContext,
-    setup: &ReconcileSetup,
     ledger: &Ledger,
     (rules, CloseDayRequest { partner, day, .. }): (&DayRules, &CloseDayRequest),
 ) -> Result<(), ReconcileError> {
@@ -111,7 +110,7 @@ async fn check_nothing_new(
         new_flags += count_new_flags(ledger, (partner, &of_day.1), &dated)?;
         Ok(())
     };
-    let from = rules.from.plus_ms(-setup.lookback_ms);
+    let from = rules.oldest_order(rules.day);
     orders::each_flags(shared, partner, (rules, from), &mut count).await?;
     let run = last_run(ledger, &of_day)?;
     let changed = ChangedOrders { partner, since: run.started_at, created_before: from };

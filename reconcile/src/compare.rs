@@ -168,7 +168,9 @@ impl<'a> Comparison<'a> {
             };
             match paid {
                 Some(ours) if !listed(ours) => {
-                    self.mark_listed(ours, Status::Success, None);
+                    let (provider_ref, part) = (ours.provider_ref.clone(), None);
+                    let status = Status::Success;
+                    self.outcome.listed.push(ListedItem { provider_ref, status, part });
                     let found = Difference {
                         ours: self.state(),
                         partners: line.status.to_string(),
@@ -193,7 +195,9 @@ impl<'a> Comparison<'a> {
 
     /// Records that a line lists our payment or end, or this refund of ours.
     fn mark_listed(&mut self, ours: &OurRef, status: Status, refund: Option<&Refund>) {
-        let at = self.time_of_item(Item { known: ours, refund });
+        let item = Item { known: ours, refund };
+        let is_item = (status == Status::Refunded) == refund.is_some();
+        let at = self.time_of_item(item).filter(|_| is_item);
         let item = ListedItem {
             provider_ref: ours.provider_ref.clone(),
             status,

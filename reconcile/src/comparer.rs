@@ -193,10 +193,14 @@ impl GroupComparer {
         apart.iter().for_each(|item| tally.apart.add(missing(item)));
         unlisted.iter().for_each(|item| tally.unlisted.add(missing(item)));
         for doubled in doubled {
-            tally.doubled.push(&DoubledFinding::of(&context, doubled))?;
+            if tally.found_count() < FINDINGS_MAX {
+                tally.doubled.push(&DoubledFinding::of(&context, doubled))?;
+            } else {
+                tally.left_out += 1;
+            }
         }
         for difference in differences {
-            if tally.found.len() < FINDINGS_MAX {
+            if tally.found_count() < FINDINGS_MAX {
                 tally.found.push(&adjust(DetectedFinding::of(&context, difference)))?;
             } else {
                 tally.left_out += 1;
@@ -250,6 +254,11 @@ impl GroupComparer {
 }
 
 impl RunTally {
+    /// Number of differences, doubles included.
+    fn found_count(&self) -> u64 {
+        self.found.len().saturating_add(self.doubled.len())
+    }
+
     /// An empty tally; its spill files are made in this folder.
     pub(crate) fn in_folder(folder: &Path) -> Self {
         Self {

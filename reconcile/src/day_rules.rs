@@ -29,6 +29,9 @@ pub struct DayRules {
     pub(crate) time_tolerance_ms: Option<i64>,
     /// Whether the records list payments, refunds or both.
     pub(crate) lists: ListedStatuses,
+    /// Orders created so long before a day are read for it, ms. Older ones only where a line names
+    /// them.
+    pub(crate) lookback_ms: i64,
 }
 
 /// Whether a partner's records list payments, refunds or both.
@@ -102,6 +105,11 @@ impl DayRules {
     /// list it.
     pub(crate) fn is_head_of_today(&self, at: Time) -> bool {
         self.contains(at) && at < self.from.plus_ms(self.cut_off_ms)
+    }
+
+    /// When the oldest orders were created that are read for a day of this partner.
+    pub(crate) fn oldest_order(&self, day: NaiveDate) -> Time {
+        day_bounds(day, self.zone).0.plus_ms(-self.lookback_ms)
     }
 
     /// The day before; this day at the beginning of the calendar.

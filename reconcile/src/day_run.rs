@@ -52,8 +52,12 @@ impl RunPartner {
         let profile = Arc::clone(first.profile());
         let zone = setup.zone_of(partner);
         let terms = match (&request.source, profile.records()) {
-            (RecordsSource::Answers(_), spec) => PartnerTerms::of_answers(spec, zone),
-            (RecordsSource::File(_), Some(spec)) => PartnerTerms::of_records(spec),
+            (RecordsSource::Answers(_), spec) => {
+                PartnerTerms::of_answers(spec, zone, setup.lookback_ms)
+            }
+            (RecordsSource::File(_), Some(spec)) => {
+                PartnerTerms::of_records(spec, setup.lookback_ms)
+            }
             (RecordsSource::File(_), None) => {
                 return Err(ReconcileError::Refused(format!(
                     "the profile of {partner} has no [records], so its files can't be read: add \
@@ -184,7 +188,7 @@ async fn read_both_sides(
             record_lines::lines_of_answers(surveyed, &folder).map_err(ReconcileError::scratch_disk)
         }
     });
-    let from = rules.from.plus_ms(-setup.lookback_ms);
+    let from = rules.oldest_order(rules.day);
     let show_progress = |done| setup.show_progress(RunProgress { stage: "reading orders", done });
     let ours = orders::read_orders(
         shared,

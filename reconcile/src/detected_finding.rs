@@ -267,27 +267,32 @@ pub(crate) struct DoubledFinding {
     pub(crate) day: String,
     /// The other day, if its run has only not missed the item.
     pub(crate) inferred_from: Option<String>,
-    /// The record of `intake` that stated it first.
-    pub(crate) stated_by: Option<Position>,
+    /// The record of `intake` since which it counts.
+    pub(crate) counts_since: Option<Position>,
     pub(crate) otherwise: Option<DetectedFinding>,
 }
 
 impl DoubledFinding {
     pub(crate) fn of(context: &FindingContext<'_>, doubled: DoubledItem) -> Self {
-        let DoubledItem { stated_by, day, inferred_from, found, otherwise } = doubled;
+        let DoubledItem { counts_since, day, inferred_from, found, otherwise } = doubled;
         let day = day.to_string();
         Self {
             found: DetectedFinding::of_day(context, found, Some(day.clone())),
             day,
             inferred_from: inferred_from.map(|day| day.to_string()),
-            stated_by,
+            counts_since,
             otherwise: otherwise.map(|otherwise| DetectedFinding::of(context, otherwise)),
         }
     }
 
-    /// The finding, if it is of this day.
-    pub(crate) fn of_this_day(self, day: &str) -> Option<DetectedFinding> {
-        (self.day == day).then_some(self.found)
+    /// The one of both findings that is known, on this day.
+    pub(crate) fn known(
+        self,
+        day: &str,
+        is_known: impl Fn(&DetectedFinding) -> bool,
+    ) -> Option<DetectedFinding> {
+        let double = (self.day == day).then_some(self.found);
+        double.filter(&is_known).or_else(|| self.otherwise.filter(&is_known))
     }
 }
 

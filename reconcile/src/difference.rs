@@ -43,8 +43,8 @@ pub struct Difference {
 /// A payment or refund that the records of two days list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DoubledItem {
-    /// The record of `intake` that stated it first.
-    pub(crate) stated_by: Option<Position>,
+    /// The record of `intake` since which it counts.
+    pub(crate) counts_since: Option<Position>,
     /// The day of the finding: its records list what is not of it.
     pub(crate) day: NaiveDate,
     /// The other day, if its run has only not missed the item: the run may have begun before it was

@@ -37,7 +37,7 @@ async fn was_known(
         let partner = one.found.identity.partner.clone();
         ledger.run_of(&(partner, day.clone()))
     });
-    let Some((run, stated_by)) = run.zip(one.stated_by) else { return Ok(true) };
-    let since = received_at(shared, stated_by).await?;
+    let Some((run, counts_since)) = run.zip(one.counts_since) else { return Ok(true) };
+    let since = received_at(shared, counts_since).await?;
     Ok(since.is_none_or(|since| since <= run.started_at))
 }

@@ -56,7 +56,11 @@ impl OrderFlags {
             is_open: raised.is_open(),
             at_risk: money.at_risk(raised.flag, order),
         };
-        let flags = order.summary.flags.iter().filter(is_high).map(flag).collect();
+        let mut flags: Vec<OrderFlag> =
+            order.summary.flags.iter().filter(is_high).map(flag).collect();
+        // Of a flag of two severities, one is the finding: what is open, else what is worse.
+        flags.sort_by_key(|one| (one.flag, !one.is_open, std::cmp::Reverse(one.severity)));
+        flags.dedup_by_key(|one| one.flag);
         let (key, reference) = (order.key.clone(), order.summary.reference.clone());
         Some(Self { key, reference, currency: money.currency, flags })
     }

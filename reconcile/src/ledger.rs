@@ -229,7 +229,7 @@ impl Ledger {
         self.days.insert(ended.run.clone(), ended.day.clone());
         if runs.insert(ended.run.clone()) {
             let other_days = self.other_days.entry(ended.partner.clone()).or_default();
-            Arc::make_mut(other_days).set_run(self.runs.get(&day), &ended);
+            Arc::make_mut(other_days).set_run(&ended);
             self.runs.insert(day, ended);
         }
     }

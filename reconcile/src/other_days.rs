@@ -51,6 +51,8 @@ pub(crate) enum OwnListing {
 pub(crate) struct OtherDays {
     /// The days that list an item of another day.
     apart: HashMap<IdHash, BTreeSet<NaiveDate>>,
+    /// The same by day.
+    listed: HashMap<NaiveDate, HashSet<IdHash>>,
     /// What the records of each day with a complete run do not list; `None` if the run does not say
     /// it.
     unlisted: HashMap<NaiveDate, Option<HashSet<IdHash>>>,
@@ -59,26 +61,27 @@ pub(crate) struct OtherDays {
 }
 
 impl OtherDays {
-    /// Takes in the last run of a day; `before` is the run before it on that day.
-    pub(crate) fn set_run(&mut self, before: Option<&RunEnded>, run: &RunEnded) {
+    /// Takes in the last run of a day. An incomplete run adds what it lists; what the complete one
+    /// before it said stays.
+    pub(crate) fn set_run(&mut self, run: &RunEnded) {
         let Ok(day) = run.day.parse::<NaiveDate>() else { return };
-        for id in before.into_iter().flat_map(listed_apart) {
-            if let Entry::Occupied(mut days) = self.apart.entry(id) {
-                days.get_mut().remove(&day);
-                if days.get().is_empty() {
-                    days.remove();
+        if run.result == RunResult::Complete {
+            for id in self.listed.remove(&day).unwrap_or_default() {
+                if let Entry::Occupied(mut days) = self.apart.entry(id) {
+                    days.get_mut().remove(&day);
+                    if days.get().is_empty() {
+                        days.remove();
+                    }
                 }
             }
-        }
-        for id in listed_apart(run) {
-            self.apart.entry(id).or_default().insert(day);
-        }
-        self.said.remove(&day);
-        self.unlisted.remove(&day);
-        if run.result == RunResult::Complete {
+            self.said.remove(&day);
             self.said.extend(run.listed_apart.as_ref().map(|_| day));
             let ids = |ids: &Vec<String>| ids.iter().map(|id| IdHash::of(id)).collect();
             self.unlisted.insert(day, run.unlisted.as_ref().map(ids));
+        }
+        for id in listed_apart(run) {
+            self.apart.entry(id).or_default().insert(day);
+            self.listed.entry(day).or_default().insert(id);
         }
     }
 }

@@ -76,9 +76,10 @@ pub(crate) struct OurRef {
     /// false if `implied` is empty.
     #[n(7)]
     pub(crate) is_returned: bool,
-    /// The record of `intake` that stated the counting payment first.
+    /// The record of `intake` since which a payment counts: its first statement, or what that had
+    /// to wait for.
     #[n(8)]
-    pub(crate) stated_by: Option<Position>,
+    pub(crate) counts_since: Option<Position>,
 }
 
 /// What the amounts of a ref's refunds mean.
@@ -110,7 +111,8 @@ impl OurOrder {
             let known_ref = ref_entry(&mut refs, &answer.provider_ref);
             match answer.status {
                 Status::Success if is_requested(&facts.creates, &money) => {
-                    known_ref.add_payment(money, known.position)
+                    let requested = requested_by(&facts.creates, &money);
+                    known_ref.add_payment(money, known.position.max(requested))
                 }
                 Status::Refunded if totals.has_ref(&answer.provider_ref) => {
                     totals.add(&answer.provider_ref, money, known.position);
@@ -178,10 +180,10 @@ impl OurOrder {
         self.refs.iter().filter_map(of_ref).max().unwrap_or(self.first_seen)
     }
 
-    /// When each payment and refund was made, and the record of `intake` that stated it first.
+    /// When each payment and refund was made, and the record of `intake` since which it counts.
     pub(crate) fn items(&self) -> impl Iterator<Item = (Time, Position)> {
         self.refs.iter().flat_map(|known| {
-            let paid = known.stated_by.map(|position| (known.paid_at(self), position));
+            let paid = known.counts_since.map(|position| (known.paid_at(self), position));
             let refunds = known.refunds.iter();
             let dated = |refund: &Refund| Some((refund.money.at?, refund.position));
             paid.into_iter().chain(refunds.filter_map(dated))
@@ -255,8 +257,8 @@ impl OurRef {
         self.implied = [whole, rest].concat();
     }
 
-    fn add_payment(&mut self, money: Money, position: Position) {
-        self.stated_by = Some(self.stated_by.map_or(position, |first| first.min(position)));
+    fn add_payment(&mut self, money: Money, since: Position) {
+        self.counts_since = Some(self.counts_since.map_or(since, |first| first.min(since)));
         // An undated answer adds nothing to a dated notice of the same money.
         let same = |known: &Money| (known.amount, known.currency) == (money.amount, money.currency);
         if money.at.is_some() || !self.paid.iter().any(same) {
@@ -312,7 +314,10 @@ fn add_notice(
     known_ref.noticed |= confirmed;
     match ipn.status {
         Status::Success if confirmed && is_requested(&facts.creates, &money) => {
-            known_ref.add_payment(money, known.position)
+            let requested = requested_by(&facts.creates, &money);
+            let confirmed = confirmed_by(ipn, &facts.query_answers);
+            let since = known.position.max(requested).max(confirmed);
+            known_ref.add_payment(money, since)
         }
         Status::Success if confirmed => known_ref.claimed.push(money),
         Status::Refunded if confirmed && totals::is_cumulative(ipn) => {
@@ -344,11 +349,26 @@ fn ref_entry<'a>(refs: &'a mut Vec<OurRef>, provider_ref: &ProviderRef) -> &'a m
             noticed: false,
             implied: Vec::new(),
             is_returned: false,
-            stated_by: None,
+            counts_since: None,
         });
         refs.len() - 1
     });
     &mut refs[index]
+}
+
+/// The first create request of this money.
+fn requested_by(creates: &[Known<Asked>], money: &Money) -> Position {
+    let equal = creates.iter().filter(|known| {
+        known.content.amount == money.amount && known.content.currency == money.currency
+    });
+    equal.map(|known| known.position).min().unwrap_or_default()
+}
+
+/// The first answer that confirms a notice; the default if it counts by itself.
+fn confirmed_by(ipn: &KnownIpn, answers: &[Known<QueryAnswer>]) -> Position {
+    let equal = answers.iter().filter(|known| answer_matches_notice(&known.content, ipn));
+    let first = equal.map(|known| known.position).min().unwrap_or_default();
+    if ipn.policy.unconfirmed { first } else { Position::default() }
 }
 
 /// Whether a create request has this amount and currency.

@@ -212,10 +212,10 @@ fn compare_group(
     let outcome = compare(Some(ours), &lines, &rules, Some(others));
     let mut found: Vec<DetectedFinding> =
         outcome.differences.into_iter().map(|found| DetectedFinding::of(&subject, found)).collect();
-    // A double that is known stays; a run finds the others.
+    // What is known stays, a double or what the line is otherwise; a run finds the others.
     let doubled = outcome.doubled.into_iter().map(|doubled| DoubledFinding::of(&subject, doubled));
     let is_known = |found: &DetectedFinding| findings.iter().any(|f| f.finding_id == found.id);
-    found.extend(doubled.filter_map(|doubled| doubled.of_this_day(day)).filter(is_known));
+    found.extend(doubled.filter_map(|doubled| doubled.known(day, is_known)));
     let moment = ChangeMoment { day, run: None, at: now };
     let gone = findings
         .iter()

@@ -98,9 +98,13 @@ impl ReconcileSetup {
         let directory = self.directory.load();
         let profile = directory.profile_of(partner)?;
         let zone = self.zone_of(partner);
-        let by_answers =
-            || profile.query_pace().map(|_| PartnerTerms::of_answers(profile.records(), zone));
-        profile.records().map(PartnerTerms::of_records).or_else(by_answers)
+        let by_answers = || {
+            let of_answers =
+                |_| PartnerTerms::of_answers(profile.records(), zone, self.lookback_ms);
+            profile.query_pace().map(of_answers)
+        };
+        let of_records = |spec| PartnerTerms::of_records(spec, self.lookback_ms);
+        profile.records().map(of_records).or_else(by_answers)
     }
 
     /// The zone of a partner with a profile without `[records]`; UTC if no zone is set.

@@ -161,7 +161,7 @@ impl SurveyQueue {
             )));
         };
         let zone = self.zones.get(partner).copied().unwrap_or(Tz::UTC);
-        Ok((PartnerTerms::of_answers(profile.records(), zone), questions))
+        Ok((PartnerTerms::of_answers(profile.records(), zone, self.lookback_ms), questions))
     }
 
     /// Loads what to query: the day's payments, and the orders of the day with no known payment.
@@ -172,7 +172,7 @@ impl SurveyQueue {
         rules: &DayRules,
     ) -> Result<SurveyPlan, ReconcileError> {
         let mut plan = SurveyPlan::default();
-        let (from, until) = (rules.from.plus_ms(-self.lookback_ms), rules.until.min(rules.now));
+        let (from, until) = (rules.oldest_order(rules.day), rules.until.min(rules.now));
         let (scan, limit) = (Scan::Created { from, until }, shared.settings.page_entries);
         let mut after: Option<Cursor> = None;
         loop {

@@ -28,11 +28,13 @@ pub(crate) struct PartnerTerms {
     cut_off_ms: i64,
     time_tolerance_ms: Option<i64>,
     lists: ListedStatuses,
+    /// Orders created so long before a day are read for it, ms.
+    lookback_ms: i64,
 }
 
 impl PartnerTerms {
     /// The terms of a partner's files.
-    pub(crate) fn of_records(spec: &RecordsSpec) -> Self {
+    pub(crate) fn of_records(spec: &RecordsSpec, lookback_ms: i64) -> Self {
         Self {
             zone: spec.zone(),
             by: match spec.match_by() {
@@ -46,13 +48,14 @@ impl PartnerTerms {
                 payments: spec.lists().contains(&Status::Success),
                 refunds: spec.lists().contains(&Status::Refunded),
             },
+            lookback_ms,
         }
     }
 
     /// The terms of a partner's answers to queries. An answer is about one payment that was
     /// queried, so it matches the order, whatever matches the lines of files. It states no time and
     /// no single refunds: the lines made of it get our times, and a missing refund is no finding.
-    pub(crate) fn of_answers(spec: Option<&RecordsSpec>, zone: Tz) -> Self {
+    pub(crate) fn of_answers(spec: Option<&RecordsSpec>, zone: Tz, lookback_ms: i64) -> Self {
         Self {
             zone: spec.map_or(zone, RecordsSpec::zone),
             by: MatchKey::Order,
@@ -60,6 +63,7 @@ impl PartnerTerms {
             cut_off_ms: 0,
             time_tolerance_ms: None,
             lists: ListedStatuses { payments: true, refunds: false },
+            lookback_ms,
         }
     }
 
@@ -76,6 +80,7 @@ impl PartnerTerms {
             cut_off_ms: self.cut_off_ms,
             time_tolerance_ms: self.time_tolerance_ms,
             lists: self.lists,
+            lookback_ms: self.lookback_ms,
         }
     }
 }

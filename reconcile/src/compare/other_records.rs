@@ -25,6 +25,10 @@ impl<'a> Comparison<'a> {
     fn apart(&self, item: Item<'_>) -> Option<(&OtherRecords<'a>, ItemIds, NaiveDate)> {
         let others = self.others.as_ref()?;
         let at = self.time_of_item(item)?;
+        let status = if item.refund.is_some() { Status::Refunded } else { Status::Success };
+        if !self.rules.lists.has(status) {
+            return None;
+        }
         let is_within =
             self.rules.day_position(at) == DayPosition::Inside && !self.rules.is_head_of_today(at);
         if is_within && !others.is_watched {
@@ -34,11 +38,28 @@ impl<'a> Comparison<'a> {
         Some((others, ids, day_of(at, self.rules.zone)))
     }
 
+    /// Whether the run of a day reads this order without a line, so that it says what its records
+    /// lack of it.
+    fn is_read_for(&self, day: NaiveDate) -> bool {
+        let oldest = self.rules.oldest_order(day);
+        self.ours.is_some_and(|order| order.first_seen >= oldest)
+    }
+
+    /// Whether the records of an item's own day, which is another one, are known to list it.
+    fn is_listed_by_own_day(
+        &self,
+        others: &OtherRecords<'_>,
+        own_day: NaiveDate,
+        ids: ItemIds,
+    ) -> bool {
+        others.own_listing(own_day, ids) == OwnListing::Listed && self.is_read_for(own_day)
+    }
+
     /// Whether the records of another day list an item, so that a line of this day is rather about
     /// another item.
     pub(super) fn is_listed_on_other_day(&self, item: Item<'_>) -> bool {
         self.apart(item).is_some_and(|(others, ids, own_day)| {
-            others.lister(ids).is_some() || others.own_listing(own_day, ids) == OwnListing::Listed
+            others.lister(ids).is_some() || self.is_listed_by_own_day(others, own_day, ids)
         })
     }
 
@@ -62,13 +83,15 @@ impl<'a> Comparison<'a> {
             let lister = others.lister(ids);
             match own_day == today {
                 // The finding is of the day that is not the item's own.
-                true => lister.map(|day| (day, today, None)),
-                false if others.own_listing(own_day, ids) == OwnListing::Listed => {
+                true => lister.filter(|_| self.is_read_for(today)).map(|day| (day, today, None)),
+                false if self.is_listed_by_own_day(others, own_day, ids) => {
                     Some((today, own_day, Some(own_day)))
                 }
-                false => lister.filter(|day| *day < today).map(|day| (today, day, None)),
+                false => lister.map(|day| (today.max(day), today.min(day), None)),
             }
         });
+        let refunded = item.refund.map(|refund| refund.money);
+        let Some(money) = refunded.or_else(|| item.known.paid.first().copied()) else { return };
         let Some((day, other_day, inferred_from)) = other else {
             self.outcome.differences.extend(otherwise);
             return;
@@ -80,10 +103,13 @@ impl<'a> Comparison<'a> {
             ours: "once".to_owned(),
             partners: format!("2 times, also in the records of {other_day}"),
             line: (day == today).then_some(line.line),
+            at_risk: money.amount.minor(),
+            currency: money.currency,
             ..difference(Code::DuplicatedThere, "providerRef", line)
         };
-        let stated_by = item.refund.map_or(item.known.stated_by, |refund| Some(refund.position));
-        let doubled = DoubledItem { stated_by, day, inferred_from, found, otherwise };
+        let refunded_by = item.refund.map(|refund| refund.position);
+        let counts_since = refunded_by.or(item.known.counts_since);
+        let doubled = DoubledItem { counts_since, day, inferred_from, found, otherwise };
         self.outcome.doubled.push(doubled);
     }
 

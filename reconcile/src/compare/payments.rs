@@ -106,17 +106,19 @@ impl Comparison<'_> {
         // compared.
         let nearest = ours.paid.iter().map(differing).min_by_key(|(m, t)| (m.len(), t.is_some()));
         let Some((money, time)) = nearest else { return };
+        let item = Item { known: ours, refund: None };
         if !money.is_empty() {
             self.outcome.differences.extend(money);
-            return;
+            return self.add_double(item, line, None);
         }
         self.outcome.matched += 1;
-        let dated = ours.paid.iter().find_map(|money| money.at);
+        let is_dated = ours.paid.iter().any(|money| money.at.is_some());
+        let dated = self.time_of_item(item).filter(|_| is_dated);
         let position = dated.map(|at| rules.day_position(at));
         self.outcome.cut_off += u64::from(position == Some(DayPosition::Neighbour));
         let apart = dated.filter(|_| position == Some(DayPosition::OtherDay));
         let otherwise = apart.map(|at| other_day(ours, None, at, line));
-        self.add_double(Item { known: ours, refund: None }, line, otherwise);
+        self.add_double(item, line, otherwise);
         if let Some(at) = time.filter(|_| apart.is_none()) {
             self.outcome.differences.push(time_difference(Code::TimeDiffers, at, line));
         }
@@ -222,6 +224,7 @@ impl Comparison<'_> {
                 let cut_off = Difference { at_risk: 0, ..found(Code::CutOff) };
                 self.outcome.differences.push(cut_off);
             }
+            Fate::MissingOn(_) if self.rules.is_young(at) => self.outcome.pending += 1,
             Fate::MissingOn(day) => self.outcome.left_over.push((day, found(Code::MissingThere))),
         }
     }

@@ -65,6 +65,8 @@ impl Comparison<'_> {
         if differing.is_empty() {
             self.outcome.matched += 1;
             self.compare_refund_day(known, refund, line);
+        } else {
+            self.add_double(Item { known, refund: Some(refund) }, line, None);
         }
         self.outcome.differences.extend(differing);
     }

@@ -40,6 +40,7 @@ fn rules(now: &str) -> DayRules {
         cut_off_ms: 1_800_000,
         time_tolerance_ms: Some(300_000),
         lists: ListedStatuses { payments: true, refunds: true },
+        lookback_ms: 604_800_000,
     }
 }
 
@@ -88,7 +89,7 @@ fn ours(text: &str) -> Option<OurOrder> {
                 noticed: true,
                 implied: Vec::new(),
                 is_returned: false,
-                stated_by: None,
+                counts_since: None,
             });
         }
         let known = order.refs.iter_mut().find(|known| known.provider_ref == provider_ref).unwrap();

@@ -137,3 +137,14 @@ fn only_high_flags_are_findings_and_each_has_its_own_id_and_action() {
     assert!(!ids.contains(other.id.as_str()), "another day makes another finding");
     assert!(found.iter().all(|found| !action_for_flag(found.flag.unwrap()).is_empty()));
 }
+
+/// Both have one identity, so the worse of two open ones is the finding.
+#[test]
+fn a_flag_of_two_severities_is_one_finding() {
+    let both = [Flag::PartialRefund, Flag::PartialRefund];
+    let mut order = order("asked 100 VND; r1 SUCCESS 100 VND", &both);
+    order.summary.flags[0].severity = Severity::High;
+    let flags = OrderFlags::of(&order).unwrap().flags;
+    let severities: Vec<_> = flags.iter().map(|one| one.severity).collect();
+    assert_eq!(severities, [Severity::Critical]);
+}

@@ -115,3 +115,24 @@ async fn times_before_the_order_are_of_the_day_it_was_created() {
         assert!(found.contains(&(Code::MissingThere, at_risk)), "{found:?}");
     }
 }
+
+/// A notice from before the run counts only since its create request is known.
+#[tokio::test]
+async fn what_began_to_count_since_the_last_run_prevents_closing() {
+    let stage = TestStage::of(MatchKey::Order, &[Kind::Agrees]).await;
+    let running = stage.bed.start();
+    let scene = StoryContext { calendar: stage.calendar, by: MatchKey::Order, n: 1, dice: 7 };
+    let paid_at = stage.calendar.at(0, 9 * HOUR);
+    let notice = scene.notice(Status::Success, scene.amount(), paid_at);
+    let put = async |facts: Vec<(Time, Fact)>| {
+        let id = "o1".to_owned();
+        stage.bed.put(&[TestOrder { id, state: OrderState::Paid, facts }]).await;
+    };
+    put(vec![notice.clone()]).await;
+    assert_eq!(compared(&stage, &running).await.findings.open, 0);
+    stage.bed.clock.set(stage.bed.clock.now().plus_ms(MINUTE));
+    put(vec![notice, scene.created(stage.bed.clock.now(), 1)]).await;
+    let problem = refused(running.service.close(closing()).await);
+    assert!(problem.contains("1 payments or refunds of 2026-02-10 became known"), "{problem}");
+    running.stop().await.unwrap();
+}

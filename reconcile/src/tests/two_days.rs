@@ -6,9 +6,17 @@ use std::collections::BTreeSet;
 use payfold_engines::clock::Clock;
 use payfold_schemas::order::OrderState;
 
+use super::later::POLL;
 use super::story::MINUTE;
 use super::testbed::TestOrder;
 use super::*;
+
+/// Whether an order was created within the lookback, or long before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Age {
+    New,
+    Old,
+}
 
 /// When a refund is made: its day, and the time in it; if negative, before its end.
 type MadeAt = (u64, i64);
@@ -25,18 +33,26 @@ struct TwoDays {
 impl TwoDays {
     /// So many orders, each with a payment that is listed on its day.
     fn new(by: MatchKey, orders: usize) -> Self {
+        Self::aged(by, &vec![Age::New; orders])
+    }
+
+    /// Orders of these ages. An old one was paid before the days that its run reads.
+    fn aged(by: MatchKey, ages: &[Age]) -> Self {
         let name = if by == MatchKey::Order { "order" } else { "ref" };
         let bed = TestBed::new(&records("UTC", name));
         let calendar = Calendar { zone: chrono_tz::Tz::UTC, first: "2026-02-10".parse().unwrap() };
         bed.clock.set(calendar.at(DAYS, 12 * HOUR));
         let mut days = Self { bed, calendar, by, orders: Vec::new(), files: Default::default() };
-        for n in 0..orders {
-            let (scene, at) = (days.scene(n), calendar.at(0, 9 * HOUR));
-            let created = scene.created(calendar.at(0, 8 * HOUR), 1);
+        for (n, age) in ages.iter().enumerate() {
+            let before = if *age == Age::Old { -30 * 24 * HOUR } else { 0 };
+            let (scene, at) = (days.scene(n), calendar.at(0, 9 * HOUR).plus_ms(before));
+            let created = scene.created(at.plus_ms(-HOUR), 1);
             let paid = scene.notice(Status::Success, scene.amount(), at);
             let (id, facts) = (format!("o{n}"), vec![created, paid]);
             days.orders.push(TestOrder { id, state: OrderState::Paid, facts });
-            days.files[0].push(scene.line(Status::Success, at).csv());
+            if *age == Age::New {
+                days.files[0].push(scene.line(Status::Success, at).csv());
+            }
         }
         days
     }
@@ -108,7 +124,7 @@ fn check<S: Strategy>(cases: u32, strategy: &S, law: impl AsyncFn(S::Value)) {
 fn expected_of(
     calendar: Calendar,
     n: usize,
-    (at, listed): (MadeAt, [usize; 2]),
+    (age, at, listed): (Age, MadeAt, [usize; 2]),
 ) -> BTreeSet<(String, Code, String)> {
     let own = usize::try_from(at.0).unwrap();
     let (of_own, of_other) = (listed[own], listed[1 - own]);
@@ -117,16 +133,17 @@ fn expected_of(
     let mut add = |day: usize, code| {
         found.insert((calendar.date(day as u64).to_string(), code, format!("o{n}")));
     };
-    if of_own + of_other == 0 {
+    let is_new = age == Age::New;
+    if of_own + of_other == 0 && is_new {
         add(own, Code::MissingThere);
     }
     if of_own > 1 {
         add(own, Code::DuplicatedThere);
     }
-    if of_other > 1 || (of_own > 0 && of_other > 0) {
+    if of_other > 1 || (of_own > 0 && of_other > 0 && is_new) {
         add(1 - own, Code::DuplicatedThere);
     }
-    if of_own == 0 && of_other > 0 && !is_near {
+    if (of_own == 0 || !is_new) && of_other > 0 && !is_near {
         add(1 - own, Code::OtherDay);
     }
     found
@@ -134,15 +151,18 @@ fn expected_of(
 
 #[test]
 fn what_two_days_list_or_neither_is_found_once() {
-    let refund = (prop::sample::select(&TIMES[..]), [0..3_usize, 0..3]);
+    let ages = prop::sample::select(vec![Age::New, Age::New, Age::Old]);
+    let refund = (ages, prop::sample::select(&TIMES[..]), [0..3_usize, 0..3]);
     let by = prop::sample::select(vec![MatchKey::Order, MatchKey::Ref]);
     let worlds = (by, prop::collection::vec(refund, 0..5), prop::sample::select(&ORDERS[..]));
     check(60, &worlds, async |(by, refunds, order)| {
-        let mut days = TwoDays::new(by, refunds.len());
+        let ages: Vec<Age> = refunds.iter().map(|(age, ..)| *age).collect();
+        let mut days = TwoDays::aged(by, &ages);
         let mut expected = BTreeSet::new();
-        for (n, (at, listed)) in refunds.iter().enumerate() {
-            days.refund(n, *at, "e1", *listed);
-            expected.extend(expected_of(days.calendar, n, (*at, *listed)));
+        for (n, refund) in refunds.iter().enumerate() {
+            let (_, at, listed) = *refund;
+            days.refund(n, at, "e1", listed);
+            expected.extend(expected_of(days.calendar, n, *refund));
         }
         let found = days.settle(order).await;
         let order_of = |found: &FindingChanged| found.order_id.as_ref().unwrap().to_string();
@@ -237,4 +257,54 @@ async fn a_run_before_the_notice_is_no_second_listing() {
         assert_eq!(found.iter().map(|found| found.code).collect::<Vec<_>>(), expected, "{at:?}");
         running.stop().await.unwrap();
     }
+}
+
+/// An incomplete run says nothing of what its records lack, so it forgets nothing either.
+#[tokio::test]
+async fn an_incomplete_run_between_two_forgets_nothing() {
+    let mut days = TwoDays::new(MatchKey::Order, 1);
+    days.refund(0, (0, 7 * HOUR), "e1", [0, 1]);
+    days.bed.put(&days.orders).await;
+    let running = days.bed.start();
+    days.compare(&running, &[0, 1]).await;
+    let day = days.calendar.date(1).to_string();
+    let bad = running.service.run(days.bed.request(&day, &["no line".to_owned()])).await.unwrap();
+    assert_eq!(bad.result, RunResult::Incomplete);
+    days.compare(&running, &[0]).await;
+    let codes = |found: Vec<FindingChanged>| -> Vec<Code> {
+        found.iter().map(|found| found.code).collect()
+    };
+    assert_eq!(codes(days.bed.uncleared().await), [Code::OtherDay], "the day after lists it");
+    days.files[1].clear();
+    days.compare(&running, &[1]).await;
+    assert_eq!(codes(days.bed.uncleared().await), [Code::MissingThere]);
+    running.stop().await.unwrap();
+}
+
+/// The end of a payment on another day's file is no second listing of it.
+#[tokio::test]
+async fn a_failed_line_on_another_day_is_no_double() {
+    let mut days = TwoDays::new(MatchKey::Order, 1);
+    let line = days.scene(0).line(Status::Failed, days.calendar.at(1, 9 * HOUR));
+    days.files[1].push(line.csv());
+    let found = days.settle(&[0, 1]).await;
+    assert_eq!(found.iter().map(|found| found.code).collect::<Vec<_>>(), [Code::StatusDiffers]);
+}
+
+/// What a recheck can't know stays as the run found it.
+#[tokio::test]
+async fn a_recheck_leaves_what_only_a_run_can_settle() {
+    let mut days = TwoDays::new(MatchKey::Order, 1);
+    days.bed.put(&days.orders).await;
+    let running = days.bed.start_over(days.bed.log.clone(), POLL);
+    days.compare(&running, &[0]).await;
+    days.bed.clock.set(days.bed.clock.now().plus_ms(MINUTE));
+    days.refund(0, (0, 7 * HOUR), "e1", [0, 1]);
+    days.orders[0].facts.last_mut().unwrap().0 = days.bed.clock.now();
+    days.bed.put(&days.orders).await;
+    days.compare(&running, &[1]).await;
+    tokio::time::sleep(20 * POLL).await;
+    let found = days.bed.uncleared().await;
+    assert_eq!(found.iter().map(|found| found.code).collect::<Vec<_>>(), [Code::OtherDay]);
+    running.stop().await.unwrap();
 }

@@ -34,7 +34,7 @@ fn codes_with(listed: &str, runs: &[RunEnded], waiting: &[&str]) -> Vec<Code> {
     let waiting: HashSet<IdHash> = waiting.iter().map(|id| IdHash::of(id)).collect();
     let rules = rules("+2 12:00");
     let mut days = OtherDays::default();
-    runs.iter().for_each(|run| days.set_run(None, run));
+    runs.iter().for_each(|run| days.set_run(run));
     let ids =
         |_: &ListedItem| ItemIds { missing: IdHash::of(MISSING), cut_off: IdHash::of(CUT_OFF) };
     let others = OtherRecords {
