@@ -76,27 +76,15 @@ impl<'a> ChangedOrders<'a> {
         let mut pages = self.pages(shared).await?;
         while let Some(page) = pages.next(shared).await? {
             for row in page {
-                if let Some(dated) = self.dated_flags(shared, rules, row).await? {
-                    each(dated)?;
+                if row.first_seen >= self.created_before {
+                    continue;
                 }
+                let money = OrderMoney::from(row);
+                let Some(flags) = OrderFlags::of(&money) else { continue };
+                each(date_flags(shared, rules, flags, OurOrder::of(money)).await?)?;
             }
         }
         Ok(())
-    }
-
-    /// The flags of a changed order; `None` if it has none, or is read by its creation.
-    pub(crate) async fn dated_flags(
-        self,
-        shared: &SharedContext,
-        rules: &DayRules,
-        row: Order,
-    ) -> Result<Option<DatedFlags>, ReconcileError> {
-        if row.first_seen >= self.created_before {
-            return Ok(None);
-        }
-        let money = OrderMoney::from(row);
-        let Some(flags) = OrderFlags::of(&money) else { return Ok(None) };
-        date_flags(shared, rules, flags, OurOrder::of(money)).await.map(Some)
     }
 
     /// The orders of which a record was received since then, page by page, whenever they were

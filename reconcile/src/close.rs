@@ -6,7 +6,6 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::event::EventAttributes;
 use payfold_schemas::finding::Code;
 use payfold_schemas::ids::{Author, PartnerCode};
-use payfold_schemas::order::Order;
 use payfold_schemas::order_money::OrderMoney;
 use payfold_schemas::run::{PERIOD_CLOSED_TYPE, PeriodClosed, RunEnded, RunResult};
 use payfold_schemas::time::Time;
@@ -16,7 +15,7 @@ use super::day_rules::DayRules;
 use super::error::ReconcileError;
 use super::findings_store::{CountScope, FindingFilter, StatusFilter};
 use super::flag_days::{DatedFlags, FlagDay, is_closed};
-use super::flags::OrderFlag;
+use super::flags::{OrderFlag, OrderFlags};
 use super::ledger::{Ledger, PartnerDay};
 use super::orders;
 use super::ours::OurOrder;
@@ -117,8 +116,12 @@ async fn check_nothing_new(
     let mut pages = changed.pages(shared).await?;
     while let Some(page) = pages.next(shared).await? {
         for row in page {
-            new_items += count_new_items(shared, run, rules, row.clone()).await?;
-            changed.dated_flags(shared, rules, row).await?.map_or(Ok(()), &mut count)?;
+            let money = OrderMoney::from(row);
+            let flags = OrderFlags::of(&money).filter(|_| money.first_seen < from);
+            let mut ours = OurOrder::of(money);
+            orders::date_refunds(shared, &mut ours).await?;
+            new_items += count_new_items(shared, run, rules, &ours).await?;
+            flags.map_or(Ok(()), |flags| count(DatedFlags::of(flags, &ours, rules)))?;
         }
     }
     let new = match (new_items, new_flags) {
@@ -136,10 +139,8 @@ async fn count_new_items(
     shared: &SharedContext,
     run: &RunEnded,
     rules: &DayRules,
-    row: Order,
+    ours: &OurOrder,
 ) -> Result<u64, ReconcileError> {
-    let mut ours = OurOrder::of(OrderMoney::from(row));
-    orders::date_refunds(shared, &mut ours).await?;
     let mut new = 0;
     for (_, position) in ours.items().filter(|(at, _)| rules.contains(*at)) {
         let since = orders::received_at(shared, position).await?;

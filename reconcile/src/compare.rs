@@ -168,9 +168,8 @@ impl<'a> Comparison<'a> {
             };
             match paid {
                 Some(ours) if !listed(ours) => {
-                    let (provider_ref, part) = (ours.provider_ref.clone(), None);
-                    let status = Status::Success;
-                    self.outcome.listed.push(ListedItem { provider_ref, status, part });
+                    let payment = Item { known: ours, refund: None };
+                    self.outcome.listed.push(listed_item(payment));
                     let found = Difference {
                         ours: self.state(),
                         partners: line.status.to_string(),
@@ -198,11 +197,7 @@ impl<'a> Comparison<'a> {
         let item = Item { known: ours, refund };
         let is_item = (status == Status::Refunded) == refund.is_some();
         let at = self.time_of_item(item).filter(|_| is_item);
-        let item = ListedItem {
-            provider_ref: ours.provider_ref.clone(),
-            status,
-            part: refund.map(|refund| part_of_ours(ours, refund)),
-        };
+        let item = ListedItem { status, ..listed_item(item) };
         if at.is_some_and(|at| !self.rules.contains(at)) {
             self.outcome.apart.push(item.clone());
         }
@@ -274,6 +269,16 @@ impl ComparisonOutcome {
     /// Whether a line lists this transaction with this status.
     pub(crate) fn is_listed(&self, provider_ref: &ProviderRef, status: Status) -> bool {
         self.listed.iter().any(|item| (&item.provider_ref, item.status) == (provider_ref, status))
+    }
+}
+
+/// An item as the records list it.
+fn listed_item(item: Item<'_>) -> ListedItem {
+    let status = if item.refund.is_some() { Status::Refunded } else { Status::Success };
+    ListedItem {
+        provider_ref: item.known.provider_ref.clone(),
+        status,
+        part: item.refund.map(|refund| part_of_ours(item.known, refund)),
     }
 }
 

@@ -3,13 +3,12 @@
 
 use chrono::NaiveDate;
 use payfold_schemas::finding::{BookLine, Code};
-use payfold_schemas::ipn::Status;
 use payfold_schemas::time::Time;
 
 use super::super::day_rules::{DayPosition, day_of};
 use super::super::difference::{Difference, DoubledItem, difference};
 use super::super::other_days::{ItemIds, ListedItem, OtherRecords, OwnListing};
-use super::{Comparison, Item, part_of_ours};
+use super::{Comparison, Item, listed_item};
 
 impl<'a> Comparison<'a> {
     /// When a payment or refund of ours was made: an undated payment when its order was first seen.
@@ -25,17 +24,14 @@ impl<'a> Comparison<'a> {
     fn apart(&self, item: Item<'_>) -> Option<(&OtherRecords<'a>, ItemIds, NaiveDate)> {
         let others = self.others.as_ref()?;
         let at = self.time_of_item(item)?;
-        let status = if item.refund.is_some() { Status::Refunded } else { Status::Success };
-        if !self.rules.lists.has(status) {
-            return None;
-        }
         let is_within =
             self.rules.day_position(at) == DayPosition::Inside && !self.rules.is_head_of_today(at);
         if is_within && !others.is_watched {
             return None;
         }
-        let ids = (others.ids)(&listed_item(item));
-        Some((others, ids, day_of(at, self.rules.zone)))
+        let listed = listed_item(item);
+        let is_listed = self.rules.lists.has(listed.status);
+        is_listed.then(|| (others, (others.ids)(&listed), day_of(at, self.rules.zone)))
     }
 
     /// Whether the run of a day reads this order without a line, so that it says what its records
@@ -156,14 +152,4 @@ pub(super) enum Fate {
     Missing,
     WaitsForTomorrow,
     MissingOn(NaiveDate),
-}
-
-/// An item as the records list it.
-pub(super) fn listed_item(item: Item<'_>) -> ListedItem {
-    let status = if item.refund.is_some() { Status::Refunded } else { Status::Success };
-    ListedItem {
-        provider_ref: item.known.provider_ref.clone(),
-        status,
-        part: item.refund.map(|refund| part_of_ours(item.known, refund)),
-    }
 }

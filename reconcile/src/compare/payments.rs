@@ -14,8 +14,8 @@ use super::super::difference::{
 };
 use super::super::other_days::ListedItem;
 use super::super::ours::{Money, OurRef};
-use super::other_records::{Fate, listed_item};
-use super::{Comparison, Item};
+use super::other_records::Fate;
+use super::{Comparison, Item, listed_item};
 
 impl Comparison<'_> {
     pub(super) fn compare_payments(&mut self, lines: &[&BookLine]) {
