@@ -208,6 +208,10 @@ impl Assembly<'_> {
         }
         if self.opened.demo {
             api_urls.insert(PartnerCode::parse(demo::PARTNER)?, self.sandbox_url());
+        } else if self.urls.sandbox.is_some() {
+            // The partner that this process plays needs no address in the settings.
+            let (profile, _) = self.opened.keys.sandbox_accounts().of_one_partner()?;
+            api_urls.entry(profile.partner().clone()).or_insert_with(|| self.sandbox_url());
         }
         Ok(api_urls)
     }
@@ -224,6 +228,8 @@ impl Assembly<'_> {
         let url = self.urls.sandbox.as_deref().context("the sandbox's socket is bound")?;
         let settings = SandboxSettings {
             records: Some(self.opened.data.file("sandbox-records.jsonl")),
+            notice_url: (!self.urls.public.is_empty())
+                .then(|| format!("{}{}", self.urls.public, profile.ipn_path())),
             ..SandboxSettings::new(profile, accounts, url)
         };
         let runtime = RoleRuntime::new("sandbox")?;

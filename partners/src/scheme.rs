@@ -40,6 +40,7 @@ pub(crate) mod request;
 pub(crate) mod rules;
 pub(crate) mod schema;
 pub(crate) mod signature_encoding;
+mod simulation;
 pub(crate) mod template;
 pub(crate) mod template_values;
 pub(crate) mod tokens;
@@ -53,6 +54,10 @@ pub use self::create::{OfferError, PostTarget, RequestedSession};
 pub use self::keys::SchemeKeys;
 pub use self::request::NoticeRequest;
 pub use self::schema::profile_schema;
+pub use self::simulation::{
+    CallReadError, NoticeFlaw, NoticeValues, PaymentValues, ReadCreate, ReadQuery, SimulatedNotice,
+    SimulatedOffer, SimulatedStatus, SimulationError,
+};
 pub use self::vectors::{VectorError, VectorReport, check_vectors};
 pub use crate::notice_content::{ContentFault, FaultKind, NoticeContent, PaymentEvent};
 pub use crate::scheme::explain::attempt::{ExplainedField, Explanation, SignatureAttempt};

@@ -1,5 +1,5 @@
-//! Owns the verification of a create call (contract 2.1): its signature and its fields. A call that
-//! breaks the contract is refused; the refusal names the field if one is wrong.
+//! Owns the verification of a create call of the contract (2.1): its signature and its fields. A
+//! call that breaks the contract is refused; the refusal names the field if one is wrong.
 
 mod fields;
 
@@ -7,16 +7,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use payfold_partners::create::PresentationKind;
+use payfold_partners::directory::Account;
 use payfold_partners::mac::SIGNATURE_BYTES;
 use payfold_partners::outbound::Reach;
-use payfold_partners::profile::{CreateField, CreateRule, Profile};
+use payfold_partners::profile::{CreateField, CreateRule, CreateTerms, Profile};
 use payfold_partners::signing::create_signing_text;
 use payfold_schemas::ids::{MerchantCode, OrderId};
 use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::time::Time;
 use url::Url;
 
-use crate::account::PartnerAccount;
 use crate::problem::RequestProblem;
 use fields::{JsonFields, JsonType};
 
@@ -31,15 +31,15 @@ const ADDRESSES_MAX: usize = 64;
 #[derive(Debug)]
 pub(crate) struct CreateEndpoint {
     pub(crate) profile: Profile,
-    pub(crate) rule: CreateRule,
-    pub(crate) accounts: HashMap<MerchantCode, Arc<PartnerAccount>>,
+    pub(crate) terms: CreateTerms,
+    pub(crate) accounts: HashMap<MerchantCode, Arc<Account>>,
     addresses: Mutex<HashMap<String, Arc<Url>>>,
 }
 
 /// A create call with a verified signature.
 #[derive(Debug)]
 pub(crate) struct SignedCall {
-    pub(crate) account: Arc<PartnerAccount>,
+    pub(crate) account: Arc<Account>,
     pub(crate) order_id: OrderId,
     values: FieldValues,
     presentation: Option<String>,
@@ -48,7 +48,7 @@ pub(crate) struct SignedCall {
 /// A create call with well-formed fields.
 #[derive(Debug)]
 pub(crate) struct CreateCall {
-    pub(crate) account: Arc<PartnerAccount>,
+    pub(crate) account: Arc<Account>,
     pub(crate) order_id: OrderId,
     pub(crate) amount: Amount,
     pub(crate) currency: Currency,
@@ -56,16 +56,22 @@ pub(crate) struct CreateCall {
     pub(crate) return_url: Arc<Url>,
     pub(crate) ipn_url: Arc<Url>,
     pub(crate) expires_at: Option<Time>,
-    pub(crate) presentation: PresentationKind,
+    /// `None` if the call does not choose: then both are offered.
+    pub(crate) presentation: Option<PresentationKind>,
 }
 
 impl CreateEndpoint {
     pub(crate) fn new(
         profile: Profile,
-        rule: CreateRule,
-        accounts: HashMap<MerchantCode, Arc<PartnerAccount>>,
+        terms: CreateTerms,
+        accounts: HashMap<MerchantCode, Arc<Account>>,
     ) -> Self {
-        Self { profile, rule, accounts, addresses: Mutex::default() }
+        Self { profile, terms, accounts, addresses: Mutex::default() }
+    }
+
+    /// The rule of the contract's create call.
+    fn rule(&self) -> &CreateRule {
+        self.profile.create().expect("only calls of the contract are verified here")
     }
 
     /// Verifies the signature of a call. Errors: 400 if the body is not a JSON object, or a signed
@@ -73,7 +79,7 @@ impl CreateEndpoint {
     ///
     /// The order id is parsed here, because the caller counts every signed call of an order before
     /// it checks the other fields.
-    pub(crate) fn verify(&self, body: &[u8]) -> Result<SignedCall, RequestProblem> {
+    pub(crate) fn verify(&self, body: &[u8], now: Time) -> Result<SignedCall, RequestProblem> {
         let fields = JsonFields::parse(body)
             .map_err(|problem| RequestProblem::new(400, "malformed_body", problem.to_string()))?;
         let text = |name: &str, json_type| {
@@ -91,11 +97,11 @@ impl CreateEndpoint {
         }
         let claimed = text("signature", JsonType::String)?
             .ok_or_else(|| RequestProblem::field("signature", "is required"))?;
-        let presentation = match &self.rule.presentation_field {
+        let presentation = match &self.rule().presentation_field {
             Some(name) => text(name, JsonType::String)?,
             None => None,
         };
-        let account = self.find_signer(&values, &claimed)?;
+        let account = self.find_signer(&values, &claimed, now)?;
         let order_id = OrderId::parse(value(&values, CreateField::OrderId))
             .map_err(|problem| RequestProblem::field("orderId", problem))?;
         Ok(SignedCall { account, order_id, values, presentation })
@@ -105,7 +111,8 @@ impl CreateEndpoint {
         &self,
         values: &FieldValues,
         claimed: &str,
-    ) -> Result<Arc<PartnerAccount>, RequestProblem> {
+        now: Time,
+    ) -> Result<Arc<Account>, RequestProblem> {
         let merchant = value(values, CreateField::MerchantCode);
         let account = MerchantCode::parse(merchant).ok().and_then(|code| self.accounts.get(&code));
         let account = account.ok_or_else(|| {
@@ -113,7 +120,8 @@ impl CreateEndpoint {
         })?;
         let mut signed = Vec::with_capacity(512);
         let value_of = |field| values[index_of(field)].as_deref();
-        if let Some(field) = create_signing_text(&self.profile, &self.rule, value_of, &mut signed) {
+        if let Some(field) = create_signing_text(&self.profile, self.rule(), value_of, &mut signed)
+        {
             return Err(RequestProblem::field(
                 field.name(),
                 "contains the separator of the signing text",
@@ -121,9 +129,9 @@ impl CreateEndpoint {
         }
         let claimed: Option<[u8; SIGNATURE_BYTES]> = self.profile.output().read(claimed);
         let is_authenticated =
-            claimed.is_some_and(|claimed| account.key.verifies(&signed, &claimed));
+            claimed.is_some_and(|claimed| account.has_signed_call(&signed, &claimed, now));
         is_authenticated.then(|| Arc::clone(account)).ok_or_else(|| {
-            let fields: Vec<_> = self.rule.signed_fields.iter().map(|f| f.name()).collect();
+            let fields: Vec<_> = self.rule().signed_fields.iter().map(|f| f.name()).collect();
             let separator = char::from(self.profile.separator());
             RequestProblem::unauthenticated(format!(
                 "signature: it is not the HMAC-SHA256 of {} under this account's key",
@@ -152,7 +160,7 @@ impl CreateEndpoint {
             ipn_url: self.check_address("ipnUrl", value(CreateField::IpnUrl))?,
             expires_at: expires_at
                 .map_err(|problem| RequestProblem::field("expiresAt", problem))?,
-            presentation: self.parse_presentation(call.presentation.as_deref())?,
+            presentation: Some(self.parse_presentation(call.presentation.as_deref())?),
             account: call.account,
             order_id: call.order_id,
         })
@@ -166,14 +174,18 @@ impl CreateEndpoint {
             None | Some("page") => Ok(PresentationKind::Page),
             Some("qr") => Ok(PresentationKind::Qr),
             Some(_) => {
-                let name = self.rule.presentation_field.as_deref().unwrap_or("presentation");
+                let name = self.rule().presentation_field.as_deref().unwrap_or("presentation");
                 Err(RequestProblem::field(name, "must be page or qr"))
             }
         }
     }
 
     /// Checks an address that notices or browsers are sent to. The profile's reach limits it.
-    fn check_address(&self, field: &str, text: &str) -> Result<Arc<Url>, RequestProblem> {
+    pub(crate) fn check_address(
+        &self,
+        field: &str,
+        text: &str,
+    ) -> Result<Arc<Url>, RequestProblem> {
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = addresses.get(text) {
             return Ok(Arc::clone(known));
@@ -192,7 +204,7 @@ impl CreateEndpoint {
     /// Checks the return URL: an ordinary address, or an app's deep link,
     /// `<scheme>://payment-result` (contract 2.1). Payfold never sends a deep link; a shop that
     /// calls a partner directly may.
-    fn check_return_url(&self, text: &str) -> Result<Arc<Url>, RequestProblem> {
+    pub(crate) fn check_return_url(&self, text: &str) -> Result<Arc<Url>, RequestProblem> {
         match Url::parse(text) {
             Ok(url)
                 if !is_browser_scheme(url.scheme()) && url.host_str() == Some(DEEP_LINK_HOST) =>

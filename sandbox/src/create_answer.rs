@@ -1,7 +1,8 @@
-//! Owns the response to a create call (contract 2.2), as the plan requires: a session, or one of
+//! Owns the response to a create call as the plan requires: a session, or one of
 //! the planned faults.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::HttpResponse;
@@ -10,14 +11,15 @@ use actix_web::http::{StatusCode, header};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use payfold_partners::create::PresentationKind;
+use payfold_partners::directory::Account;
+use payfold_partners::scheme::SimulatedOffer;
 use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::time::Time;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use tokio::time::sleep;
 
 use crate::plan::{ContractBreach, PlannedAnswer};
 use crate::problem::RequestProblem;
-use actix_web::ResponseError;
 
 /// The size of a huge response, in bytes.
 const HUGE_BYTES: usize = 5 * 1_024 * 1_024;
@@ -32,10 +34,11 @@ const TOO_LATE_MS: u64 = 500;
 /// The content of a create response with a session.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionOffer {
+    pub(crate) account: Arc<Account>,
     pub(crate) provider_ref: String,
     pub(crate) page_url: String,
     pub(crate) qr_payload: String,
-    pub(crate) presentation: PresentationKind,
+    pub(crate) presentation: Option<PresentationKind>,
     pub(crate) expires_at: Time,
     pub(crate) now: Time,
 }
@@ -46,74 +49,80 @@ pub(crate) fn qr_payload(provider_ref: &str, amount: Amount, currency: Currency)
 }
 
 impl SessionOffer {
-    fn fields(&self) -> Map<String, Value> {
-        let mut fields = Map::new();
-        fields.insert("providerRef".to_owned(), self.provider_ref.clone().into());
-        let (name, value) = match self.presentation {
-            PresentationKind::Page => ("redirectUrl", &self.page_url),
-            PresentationKind::Qr => ("qrPayload", &self.qr_payload),
+    /// The values of the offer: the page, the QR code, or both if the call did not choose.
+    fn values(&self) -> SimulatedOffer<'_> {
+        let is_offered = |kind| self.presentation.is_none_or(|chosen| chosen == kind);
+        SimulatedOffer {
+            provider_ref: Some(&self.provider_ref),
+            redirect_url: is_offered(PresentationKind::Page).then_some(&self.page_url),
+            qr_payload: is_offered(PresentationKind::Qr).then_some(&self.qr_payload),
+            expires_at: Some(self.expires_at),
+        }
+    }
+
+    /// The body with these values.
+    fn body(&self, values: &SimulatedOffer<'_>) -> Result<String, RequestProblem> {
+        let body = self.account.write_offer(values, self.now)?;
+        String::from_utf8(body)
+            .map_err(|_| RequestProblem::new(500, "unwritable_answer", "it is not UTF-8"))
+    }
+
+    fn text(&self) -> Result<String, RequestProblem> {
+        self.body(&self.values())
+    }
+
+    fn respond(&self) -> Result<HttpResponse, RequestProblem> {
+        self.text().map(respond_json)
+    }
+
+    fn respond_broken(&self, breach: ContractBreach) -> Result<HttpResponse, RequestProblem> {
+        let with_url = |url: &str| {
+            let shown =
+                SimulatedOffer { qr_payload: None, redirect_url: Some(url), ..self.values() };
+            self.body(&shown)
         };
-        fields.insert(name.to_owned(), value.clone().into());
-        fields.insert("expiresAt".to_owned(), self.expires_at.to_string().into());
-        fields
-    }
-
-    /// The fields with another page address, also if a QR code was requested.
-    fn with_url(&self, url: String) -> Map<String, Value> {
-        let mut fields = self.fields();
-        fields.remove("qrPayload");
-        fields.insert("redirectUrl".to_owned(), url.into());
-        fields
-    }
-
-    fn respond_broken(&self, breach: ContractBreach) -> HttpResponse {
-        let mut fields = self.fields();
-        match breach {
+        let shown = self.values();
+        let text = match breach {
             ContractBreach::Redirect => {
                 let location = (header::LOCATION, self.page_url.clone());
-                return HttpResponse::Found().insert_header(location).finish();
+                return Ok(HttpResponse::Found().insert_header(location).finish());
             }
-            ContractBreach::Html => {
-                return respond_json("<!doctype html><title>Welcome</title>".into());
-            }
-            ContractBreach::Array => {
-                return respond_json(Value::Array(vec![Value::Object(fields)]).to_string());
-            }
-            ContractBreach::TwiceKeyed => {
-                let text = Value::Object(fields).to_string();
-                return respond_json(text.replacen('{', "{\"providerRef\":\"sbx-other\",", 1));
-            }
-            ContractBreach::NoRef => drop(fields.remove("providerRef")),
+            ContractBreach::Html => Ok("<!doctype html><title>Welcome</title>".to_owned()),
+            ContractBreach::Array => self.text().map(|text| format!("[{text}]")),
+            ContractBreach::TwiceKeyed => self.text().map(|text| {
+                let key = text[1..].split(':').next().unwrap_or_default();
+                text.replacen('{', &format!("{{{key}:\"sbx-other\","), 1)
+            }),
+            ContractBreach::NoRef => self.body(&SimulatedOffer { provider_ref: None, ..shown }),
             ContractBreach::Both => {
-                fields.insert("redirectUrl".to_owned(), self.page_url.clone().into());
-                fields.insert("qrPayload".to_owned(), self.qr_payload.clone().into());
+                let (redirect_url, qr_payload) = (Some(&*self.page_url), Some(&*self.qr_payload));
+                self.body(&SimulatedOffer { redirect_url, qr_payload, ..shown })
             }
             ContractBreach::Neither => {
-                fields.remove("redirectUrl");
-                fields.remove("qrPayload");
+                self.body(&SimulatedOffer { redirect_url: None, qr_payload: None, ..shown })
             }
-            ContractBreach::BadUrl => fields = self.with_url(format!("/pay/{}", self.provider_ref)),
+            ContractBreach::BadUrl => with_url(&format!("/pay/{}", self.provider_ref)),
             ContractBreach::HttpUrl => {
-                fields = self.with_url(format!("http://pay.example/{}", self.provider_ref));
+                with_url(&format!("http://pay.example/{}", self.provider_ref))
             }
             ContractBreach::Userinfo => {
-                fields = self.with_url(format!("https://shop@pay.example/{}", self.provider_ref));
+                with_url(&format!("https://shop@pay.example/{}", self.provider_ref))
             }
             ContractBreach::BadQr => {
-                fields.remove("redirectUrl");
-                fields.insert("qrPayload".to_owned(), "payfold-sandbox:\u{0}".into());
+                let qr_payload = Some("payfold-sandbox:\u{0}");
+                self.body(&SimulatedOffer { redirect_url: None, qr_payload, ..shown })
             }
-            ContractBreach::NoExpiry => drop(fields.remove("expiresAt")),
+            ContractBreach::NoExpiry => self.body(&SimulatedOffer { expires_at: None, ..shown }),
             ContractBreach::PastExpiry => {
-                let past = self.now.plus_ms(-60_000).to_string();
-                fields.insert("expiresAt".to_owned(), past.into());
+                let expires_at = Some(self.now.plus_ms(-60_000));
+                self.body(&SimulatedOffer { expires_at, ..shown })
             }
-        }
-        respond_json(Value::Object(fields).to_string())
+        };
+        text.map(respond_json)
     }
 
-    fn respond_cut(&self) -> HttpResponse {
-        let text = Value::Object(self.fields()).to_string();
+    fn respond_cut(&self) -> Result<HttpResponse, RequestProblem> {
+        let text = self.text()?;
         let half = Bytes::copy_from_slice(&text.as_bytes()[..text.len() / 2]);
         // Actix drops unwritten bytes when a body fails. The pause lets the first half be sent.
         let broken = async {
@@ -122,20 +131,20 @@ impl SessionOffer {
         };
         let chunks = stream::iter([Ok(half)]).chain(stream::once(Box::pin(broken)));
         let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
-        HttpResponse::Ok().content_type("application/json").body(SizedStream::new(length, chunks))
+        let body = SizedStream::new(length, chunks);
+        Ok(HttpResponse::Ok().content_type("application/json").body(body))
     }
 
     /// A valid response with a filler field that makes it huge.
-    fn respond_huge(&self) -> HttpResponse {
-        let text = Value::Object(self.fields()).to_string();
+    fn respond_huge(&self) -> Result<HttpResponse, RequestProblem> {
+        let text = self.text()?;
         let chunk = Bytes::from(vec![b'x'; CHUNK_BYTES]);
         let filler = std::iter::repeat_n(chunk, HUGE_BYTES / CHUNK_BYTES);
         let chunks = std::iter::once(Bytes::from_static(b"{\"filler\":\""))
             .chain(filler)
             .chain([Bytes::from_static(b"\","), Bytes::from(text[1..].to_owned())]);
-        HttpResponse::Ok()
-            .content_type("application/json")
-            .body(BodyStream::new(stream::iter(chunks.map(Ok::<_, io::Error>))))
+        let body = BodyStream::new(stream::iter(chunks.map(Ok::<_, io::Error>)));
+        Ok(HttpResponse::Ok().content_type("application/json").body(body))
     }
 }
 
@@ -144,24 +153,24 @@ pub(crate) async fn respond(
     answer: PlannedAnswer,
     offered: &SessionOffer,
     timeout_ms: u64,
-) -> HttpResponse {
+) -> Result<HttpResponse, RequestProblem> {
     match answer {
-        PlannedAnswer::Session => respond_json(Value::Object(offered.fields()).to_string()),
+        PlannedAnswer::Session => offered.respond(),
         PlannedAnswer::Delayed => {
             sleep(Duration::from_millis(DELAY_MS_MAX.min(timeout_ms / 2))).await;
-            respond_json(Value::Object(offered.fields()).to_string())
+            offered.respond()
         }
         PlannedAnswer::Slow => {
             sleep(Duration::from_millis(timeout_ms + TOO_LATE_MS)).await;
-            respond_json(Value::Object(offered.fields()).to_string())
+            offered.respond()
         }
         PlannedAnswer::Refused(status) => {
-            RequestProblem::new(status, "refused_as_asked", "the description requests it")
-                .error_response()
+            Err(RequestProblem::new(status, "refused_as_asked", "the description requests it"))
         }
         PlannedAnswer::ServerError(status) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            HttpResponse::build(status).json(json!({"error": "the description requests it"}))
+            let body = json!({"error": "the description requests it"});
+            Ok(HttpResponse::build(status).json(body))
         }
         PlannedAnswer::Cut => offered.respond_cut(),
         PlannedAnswer::Huge => offered.respond_huge(),

@@ -3,6 +3,7 @@
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use maud::{Markup, html};
+use payfold_schemas::ids::PartnerCode;
 
 use crate::expectation::{Expectation, expect_outcome};
 use crate::layout::{self, DocumentFrame, Nonce};
@@ -16,17 +17,17 @@ pub(crate) async fn show(partner: Data<Partner>) -> HttpResponse {
     let document = layout::render_document(
         &DocumentFrame { title: "Sandbox partner", script: None },
         &nonce,
-        &render_body(),
+        &render_body(partner.create_endpoint.profile.partner()),
     );
     layout::respond_html(200, &nonce, &document)
 }
 
-fn render_body() -> Markup {
+fn render_body(played: &PartnerCode) -> Markup {
     html! {
         main.wide {
             (layout::render_ribbon())
             div.inside {
-                h1 { "A simulated payment gateway partner" }
+                h1 { "A simulated payment gateway partner: " (played.as_str()) }
                 p {
                     "A payment waits for its payer at its page or QR code. If its description \
                      ends in "

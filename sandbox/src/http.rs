@@ -4,6 +4,7 @@ use actix_web::error::QueryPayloadError;
 use actix_web::http::header;
 use actix_web::web::{self, Bytes, Data, Path, PayloadConfig, Query, QueryConfig, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
+use payfold_partners::profile::Profile;
 use payfold_schemas::ipn::Status;
 
 use crate::layout::{self, Nonce};
@@ -15,16 +16,25 @@ use crate::{guide, hosting, observe, page, qr, query, shop};
 /// The largest create call, in bytes. A usual one has a few hundred.
 const BODY_BYTES_MAX: usize = 64 * 1_024;
 
-/// Registers the routes; `create_path` comes from the profile.
-pub(crate) fn routes(config: &mut ServiceConfig, create_path: &str) {
-    let body = PayloadConfig::new(BODY_BYTES_MAX);
-    let create = web::resource(create_path.to_owned()).app_data(body);
-    let create = create.route(web::post().to(create_payment)).route(web::get().to(query_order));
-    let one_payment = format!("{create_path}/{{providerRef}}");
+/// Registers the routes. Calls of the contract have the path of the profile; a request that no
+/// route takes may be a call of any other profile.
+pub(crate) fn routes(config: &mut ServiceConfig, profile: &Profile) {
     config
         .app_data(QueryConfig::default().error_handler(refuse_query))
-        .service(create)
-        .route(&one_payment, web::get().to(query_payment))
+        .app_data(PayloadConfig::new(BODY_BYTES_MAX));
+    match profile.create() {
+        Some(rule) => {
+            let create = web::resource(rule.path.clone());
+            let create = create.route(web::post().to(create_payment));
+            let one_payment = format!("{}/{{providerRef}}", rule.path);
+            config
+                .service(create.route(web::get().to(query_order)))
+                .route(&one_payment, web::get().to(query_payment))
+                .default_service(web::to(respond_not_found))
+        }
+        None => config.default_service(web::to(handle_call)),
+    };
+    config
         .route("/pay/{page}", web::get().to(show_page))
         .route("/pay/{page}/{action}", web::post().to(handle_action))
         .route("/qr/{page}", web::get().to(show_qr_code))
@@ -33,8 +43,7 @@ pub(crate) fn routes(config: &mut ServiceConfig, create_path: &str) {
         .route("/sandbox/creates", web::get().to(observe::list_creates))
         .route("/sandbox/deliveries", web::get().to(observe::list_deliveries))
         .route("/sandbox/troubles", web::get().to(observe::list_troubles))
-        .route("/", web::get().to(guide::show))
-        .default_service(web::to(respond_not_found));
+        .route("/", web::get().to(guide::show));
 }
 
 async fn respond_not_found(request: HttpRequest) -> HttpResponse {
@@ -53,6 +62,14 @@ async fn create_payment(
     body: Bytes,
 ) -> Result<HttpResponse, RequestProblem> {
     partner.into_inner().handle_create(&body).await
+}
+
+async fn handle_call(
+    partner: Data<Partner>,
+    request: HttpRequest,
+    body: Bytes,
+) -> Result<HttpResponse, RequestProblem> {
+    partner.into_inner().handle_call(&request, &body).await
 }
 
 async fn query_order(

@@ -58,7 +58,7 @@ pub(crate) fn view_payment(partner: &Partner, payment: &Payment) -> PageView {
     };
     PageView {
         page: payment.page.to_string(),
-        merchant: payment.account.merchant_code.to_string(),
+        merchant: payment.account.merchant_code().to_string(),
         order: payment.order_id.to_string(),
         provider_ref: payment.provider_ref.to_string(),
         description: payment.description.to_string(),

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use actix_web::HttpResponse;
 use payfold_engines::clock::Clock;
+use payfold_partners::directory::Account;
 use payfold_schemas::digest::Digest;
-use payfold_schemas::ids::ProviderRef;
+use payfold_schemas::ids::{OrderId, ProviderRef};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::time::Time;
 use tokio::runtime::Handle;
@@ -68,17 +69,34 @@ impl Partner {
         body: &[u8],
     ) -> Result<HttpResponse, RequestProblem> {
         let now = Time::from_unix_ms(self.clock.now().unix_ms());
-        let call = self.create_endpoint.verify(body)?;
-        let (account, order_id) = (Arc::clone(&call.account), call.order_id.clone());
-        let calls = self.payments.count_create_call(&account.merchant_code, &order_id, now);
-        self.records
-            .append_create((&account.merchant_code, &order_id), calls, now)
-            .map_err(records_unavailable)?;
+        let call = self.create_endpoint.verify(body, now)?;
+        self.count_call((&call.account, &call.order_id), now)?;
+        let call = self.create_endpoint.parse_fields(call)?;
+        self.accept_call(call, now).await
+    }
+
+    /// Counts an authenticated create call. Errors: its order had one before.
+    pub(crate) fn count_call(
+        &self,
+        (account, order_id): (&Account, &OrderId),
+        now: Time,
+    ) -> Result<(), RequestProblem> {
+        let order = (account.merchant_code(), order_id);
+        let calls = self.payments.count_create_call(order.0, order_id, now);
+        self.records.append_create(order, calls, now).map_err(records_unavailable)?;
         if calls > 1 {
             let detail = "orderId: it had a create call before";
             return Err(RequestProblem::new(409, "duplicate_order", detail));
         }
-        let call = self.create_endpoint.parse_fields(call)?;
+        Ok(())
+    }
+
+    /// Opens the payment of a counted create call. Errors: the problem to respond with.
+    pub(crate) async fn accept_call(
+        self: &Arc<Self>,
+        call: CreateCall,
+        now: Time,
+    ) -> Result<HttpResponse, RequestProblem> {
         if call.expires_at.is_some_and(|at| at <= now) {
             return Err(RequestProblem::field("expiresAt", "is not in the future"));
         }
@@ -113,10 +131,10 @@ impl Partner {
         let expires_at =
             call.expires_at.map_or(session_end, |requested| requested.min(session_end));
         let page = format!("sbx-{}", self.clock.request_id());
-        let mut provider_ref = ProviderRef::parse(&page).expect("a ref may hold a UUID");
+        let mut provider_ref = new_ref(&call.account, &page);
         let shares_ref = troubles.is_some_and(|troubles| troubles.has(Trouble::ReusedRef));
         let pair = shares_ref
-            .then(|| self.payments.take_shared_ref(&call.account.merchant_code))
+            .then(|| self.payments.take_shared_ref(call.account.merchant_code()))
             .flatten();
         if let Some(other) = &pair {
             provider_ref = other.provider_ref.clone();
@@ -145,7 +163,7 @@ impl Partner {
                 self.run_plan(payment, plan).await;
             }
         }
-        Ok(create_answer::respond(answer, &offer, self.create_endpoint.rule.timeout_ms).await)
+        create_answer::respond(answer, &offer, self.create_endpoint.terms.timeout_ms).await
     }
 
     fn build_offer(
@@ -156,6 +174,7 @@ impl Partner {
         now: Time,
     ) -> SessionOffer {
         SessionOffer {
+            account: Arc::clone(&call.account),
             provider_ref: provider_ref.to_string(),
             page_url: format!("{}/pay/{page}", self.settings.public_url),
             qr_payload: create_answer::qr_payload(
@@ -173,7 +192,7 @@ impl Partner {
     /// at once, unless the notices come before the create response.
     async fn run_plan(self: &Arc<Self>, payment: Arc<Payment>, plan: Plan) {
         let unfinished = UnfinishedGuard::begin(self);
-        let (partner, timeout_ms) = (Arc::clone(self), self.create_endpoint.rule.timeout_ms);
+        let (partner, timeout_ms) = (Arc::clone(self), self.create_endpoint.terms.timeout_ms);
         let (done, sent) = oneshot::channel();
         let (begin, delay) = (plan.begin, self.action_delay(&payment, plan.begin));
         self.runtime.spawn(async move {
@@ -196,15 +215,15 @@ impl Partner {
 
     /// The time from now until the payer acts.
     fn action_delay(&self, payment: &Payment, begin: ActionTime) -> Duration {
-        let rule = &self.create_endpoint.rule;
+        let terms = &self.create_endpoint.terms;
         match begin {
             ActionTime::BeforeAnswer => Duration::ZERO,
             ActionTime::AfterMs(ms) => Duration::from_millis(ms),
             ActionTime::AfterTimeout => {
-                Duration::from_millis(create_answer::caller_gave_up_ms(rule.timeout_ms))
+                Duration::from_millis(create_answer::caller_gave_up_ms(terms.timeout_ms))
             }
             ActionTime::AfterDeadline => {
-                let late = payment.expires_at.plus_ms(rule.grace_ms + self.settings.late_ms);
+                let late = payment.expires_at.plus_ms(terms.grace_ms + self.settings.late_ms);
                 let nanos = late.nanos_since(self.clock.now());
                 Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
             }
@@ -259,9 +278,23 @@ impl Partner {
         let entry = payment.latest_entry(payment.provider_ref.as_str())?;
         let state: &TransactionState = &entry.state;
         let missing = payment.hosting.return_defect == ReturnDefect::Missing(state.status);
-        let address = (!missing).then(|| self.sender.return_address(payment, state));
+        let address = (!missing).then(|| self.sender.return_address(payment, state)).flatten();
         Some((state.status, address))
     }
+}
+
+/// The transaction of a payment: the id of its page, or digits where the partner's transactions are
+/// numbers.
+fn new_ref(account: &Account, page: &str) -> ProviderRef {
+    let random: u128 = page
+        .bytes()
+        .filter_map(|byte| char::from(byte).to_digit(16))
+        .fold(0, |number, digit| (number << 4) ^ u128::from(digit));
+    let text = match account.takes_ref(page) {
+        true => page.to_owned(),
+        false => (random % 1_000_000_000_000_000).to_string(),
+    };
+    ProviderRef::parse(&text).expect("a ref may hold a UUID")
 }
 
 fn records_unavailable(error: std::io::Error) -> RequestProblem {

@@ -3,13 +3,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use payfold_partners::directory::Account;
 use payfold_schemas::ids::{OrderId, ProviderRef};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::{AMOUNT_MAX, Amount, Currency};
 use payfold_schemas::time::Time;
 use url::Url;
 
-use crate::account::PartnerAccount;
 use crate::plan::{
     EventAmount, EventCurrency, EventPaidAt, PayerDefects, PlannedEvent, TransactionSlot,
 };
@@ -32,7 +32,7 @@ pub(crate) struct Payment {
     /// The id of its page. Equal to the providerRef, unless two payments share one providerRef.
     pub(crate) page: Box<str>,
     pub(crate) provider_ref: ProviderRef,
-    pub(crate) account: Arc<PartnerAccount>,
+    pub(crate) account: Arc<Account>,
     pub(crate) order_id: OrderId,
     pub(crate) amount: Amount,
     pub(crate) currency: Currency,
@@ -92,9 +92,9 @@ pub(crate) struct SendAttempt {
 /// The result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AttemptOutcome {
-    /// 200 with an empty body.
+    /// Acknowledged as the profile says; in the contract by 200 with an empty body.
     Acked,
-    /// Another status, or 200 with a body.
+    /// Another answer.
     Refused(u16),
     /// No answer.
     Unanswered,
@@ -233,8 +233,9 @@ impl Payment {
 const SECOND_SUFFIX: &str = "-2";
 
 fn second_ref(provider_ref: &ProviderRef) -> ProviderRef {
-    ProviderRef::parse(&format!("{provider_ref}{SECOND_SUFFIX}"))
-        .expect("the refs made here are short")
+    let is_number = provider_ref.as_str().bytes().all(|byte| byte.is_ascii_digit());
+    let suffix = if is_number { "2" } else { SECOND_SUFFIX };
+    ProviderRef::parse(&format!("{provider_ref}{suffix}")).expect("the refs made here are short")
 }
 
 /// The session's providerRef, from the providerRef of either transaction of an order.

@@ -24,6 +24,8 @@ type OrderKey = (MerchantCode, OrderId);
 #[derive(Debug, Default)]
 struct RegistryState {
     pages: HashMap<Box<str>, Arc<Payment>>,
+    /// The page of a providerRef that is not the page's own id, nor shared.
+    pages_of_refs: HashMap<Box<str>, Box<str>>,
     orders: HashMap<OrderKey, OrderEntry>,
     /// Orders by arrival, with the time at which each may be removed.
     oldest: VecDeque<(Time, OrderKey)>,
@@ -74,10 +76,14 @@ impl PaymentRegistry {
 
     /// Adds a payment.
     pub(crate) fn add(&self, payment: &Arc<Payment>) {
-        let key = (payment.account.merchant_code.clone(), payment.order_id.clone());
+        let key = (payment.account.merchant_code().clone(), payment.order_id.clone());
         let mut state = self.lock_state();
         state.orders.entry(key).or_default().payment = Some(Arc::clone(payment));
         state.pages.insert(payment.page.clone(), Arc::clone(payment));
+        let is_own = *payment.page == *payment.provider_ref.as_str();
+        if !is_own && !state.pages.contains_key(payment.provider_ref.as_str()) {
+            state.pages_of_refs.insert(payment.provider_ref.as_str().into(), payment.page.clone());
+        }
         if payment.payer == Payer::Person {
             state.ends.push(Reverse((payment.expires_at, payment.page.clone())));
         }
@@ -85,7 +91,10 @@ impl PaymentRegistry {
 
     /// Finds the payment of a page id or providerRef.
     pub(crate) fn find(&self, page_or_ref: &str) -> Option<Arc<Payment>> {
-        self.lock_state().pages.get(session_ref(page_or_ref)).cloned()
+        let state = self.lock_state();
+        let session = session_ref(page_or_ref);
+        let page = state.pages_of_refs.get(session).map_or(session, |page| page);
+        state.pages.get(page).cloned()
     }
 
     /// The remembered data of an order.
@@ -104,7 +113,7 @@ impl PaymentRegistry {
 
     /// Offers the payment's providerRef to the next payment of the account with `reused-ref`.
     pub(crate) fn offer_ref(&self, payment: &Arc<Payment>) {
-        let merchant_code = payment.account.merchant_code.clone();
+        let merchant_code = payment.account.merchant_code().clone();
         self.lock_state().shared_refs.insert(merchant_code, Arc::clone(payment));
     }
 
@@ -139,6 +148,7 @@ impl RegistryState {
         let forgotten = self.oldest.pop_front().and_then(|(_, key)| self.orders.remove(&key));
         if let Some(payment) = forgotten.and_then(|order| order.payment) {
             self.pages.remove(&payment.page);
+            self.pages_of_refs.remove(payment.provider_ref.as_str());
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpResponse, ResponseError};
+use payfold_partners::scheme::SimulationError;
 use serde::Serialize;
 
 /// Why a request is refused.
@@ -31,6 +32,13 @@ impl RequestProblem {
 
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
         Self::new(404, "not_found", detail)
+    }
+}
+
+/// The profile has no form for what there is to say.
+impl From<SimulationError> for RequestProblem {
+    fn from(error: SimulationError) -> Self {
+        Self::new(500, "unwritable_answer", error.to_string())
     }
 }
 

@@ -1,22 +1,27 @@
-//! Owns the query endpoint: it returns the status of a payment to callers with the account's key. A
-//! caller that never got the providerRef queries by order.
+//! Owns the answers to queries, and the query endpoint of the contract: it returns the status of a
+//! payment to callers with the account's key. A caller that never got the providerRef queries by
+//! order.
 //!
 //! `GET /payments/{providerRef}?merchantCode&timestamp&signature` or `GET
 //! /payments?merchantCode&orderId&timestamp&signature`. The signature is that of the profile over
 //! `merchantCode|providerRef|orderId|timestamp`, with the profile's separator. The missing one of
 //! providerRef and orderId is an empty field. The timestamp must be within the profile's skew. The
 //! response has `status` (PENDING, SUCCESS, FAILED, EXPIRED or REFUNDED), `amount`, `currency`,
-//! `providerRef`, `orderId`, `merchantCode`, and `paidAt` if a payment was made. 401 without a
-//! valid signature, 404 for an unknown payment.
+//! `providerRef`, `orderId` and `merchantCode`. 401 without a valid signature, 404 for an unknown
+//! payment.
 
 use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
 use payfold_partners::mac::SIGNATURE_BYTES;
-use payfold_schemas::ids::{MerchantCode, OrderId};
-use payfold_schemas::money::{Amount, Currency};
+use payfold_partners::scheme::SimulatedStatus;
+use payfold_schemas::ids::{MerchantCode, OrderId, ProviderRef};
+use payfold_schemas::ipn::Status;
 use payfold_schemas::time::Time;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+use crate::notice::payment_values;
 use crate::partner::Partner;
+use crate::payment::{Payment, TransactionState};
 use crate::problem::RequestProblem;
 
 /// The parameters of a status query.
@@ -28,19 +33,6 @@ pub(crate) struct StatusQuery {
     order_id: String,
     timestamp: String,
     signature: String,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct StatusAnswer<'a> {
-    merchant_code: &'a str,
-    order_id: &'a str,
-    provider_ref: &'a str,
-    status: &'a str,
-    amount: Amount,
-    currency: Currency,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    paid_at: Option<Time>,
 }
 
 impl Partner {
@@ -60,23 +52,14 @@ impl Partner {
                 self.payments.order(merchant_code, &order_id).and_then(|order| order.payment)
             }
         };
-        let payment = payment.filter(|payment| payment.account.merchant_code == *merchant_code);
+        let payment = payment.filter(|payment| payment.account.merchant_code() == merchant_code);
         let payment = payment.ok_or_else(unknown)?;
-        let requested_ref = provider_ref.unwrap_or(payment.provider_ref.as_str());
-        let entry = payment.latest_entry(requested_ref);
-        if entry.is_none() && requested_ref != payment.provider_ref.as_str() {
-            return Err(unknown());
-        }
-        let state = entry.map(|entry| entry.state);
-        Ok(HttpResponse::Ok().json(StatusAnswer {
-            merchant_code: merchant_code.as_str(),
-            order_id: payment.order_id.as_str(),
-            provider_ref: requested_ref,
-            status: state.as_ref().map_or("PENDING", |state| state.status.as_str()),
-            amount: state.as_ref().map_or(payment.amount, |state| state.amount),
-            currency: state.as_ref().map_or(payment.currency, |state| state.currency),
-            paid_at: state.and_then(|state| state.paid_at),
-        }))
+        let requested_ref = provider_ref.unwrap_or_default();
+        let session_ref = payment.provider_ref.as_str();
+        let is_known = requested_ref.is_empty()
+            || requested_ref == session_ref
+            || payment.latest_entry(requested_ref).is_some();
+        if is_known { respond_status(&payment, requested_ref) } else { Err(unknown()) }
     }
 
     /// The account that signed a query.
@@ -101,7 +84,9 @@ impl Partner {
         }
         let text = parts.join(&separator.to_string());
         let claimed: Option<[u8; SIGNATURE_BYTES]> = profile.output().read(&query.signature);
-        if !claimed.is_some_and(|claimed| account.key.verifies(text.as_bytes(), &claimed)) {
+        if !claimed.is_some_and(|claimed| {
+            account.has_signed_call(text.as_bytes(), &claimed, self.clock.now())
+        }) {
             return Err(RequestProblem::unauthenticated(
                 "signature: it is not this account's signature over \
                  merchantCode|providerRef|orderId|timestamp",
@@ -115,6 +100,37 @@ impl Partner {
                 "timestamp: it is too far from the present",
             ));
         }
-        Ok(&account.merchant_code)
+        Ok(account.merchant_code())
     }
+}
+
+/// Responds with the status of a payment's transaction: that of the session if `provider_ref` is
+/// empty. Errors: the profile can't say it.
+pub(crate) fn respond_status(
+    payment: &Payment,
+    provider_ref: &str,
+) -> Result<HttpResponse, RequestProblem> {
+    let requested = match provider_ref {
+        "" => payment.provider_ref.clone(),
+        named => ProviderRef::parse(named)
+            .map_err(|problem| RequestProblem::field("providerRef", problem))?,
+    };
+    let entry = payment.latest_entry(requested.as_str());
+    let status = entry.as_ref().map(|entry| entry.state.status);
+    let pending = || TransactionState {
+        provider_ref: requested.clone(),
+        status: Status::Success,
+        amount: payment.amount,
+        currency: payment.currency,
+        paid_at: None,
+    };
+    let state = entry.map_or_else(pending, |entry| entry.state);
+    let said = SimulatedStatus { payment: payment_values(payment, &state), status };
+    Ok(respond(200, payment.account.write_status(&said)?))
+}
+
+/// A response with a body as the profile writes it.
+pub(crate) fn respond(status: u16, body: Vec<u8>) -> HttpResponse {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    HttpResponse::build(status).content_type("application/json").body(body)
 }

@@ -73,7 +73,7 @@ impl RecordsFile {
             .iter()
             .map(|entry| RecordLine::Payment {
                 at: entry.at,
-                merchant_code: &payment.account.merchant_code,
+                merchant_code: payment.account.merchant_code(),
                 order_id: &payment.order_id,
                 provider_ref: entry.state.provider_ref.as_str(),
                 status: entry.state.status.as_str(),

@@ -7,22 +7,23 @@ use std::time::Duration;
 
 use actix_web::web::{Data, ServiceConfig};
 use payfold_engines::clock::Clock;
-use payfold_partners::mac::MacKey;
+use payfold_partners::directory::{Account, Directory, DirectoryProblem};
+use payfold_partners::document::VaultDocument;
 use payfold_partners::outbound::{Reach, UrlProblem};
+use payfold_partners::scheme::SimulationError;
 use payfold_schemas::ids::OrderId;
 use payfold_schemas::ipn::Status;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use crate::account::PartnerAccount;
 use crate::create::CreateEndpoint;
 use crate::http;
 use crate::partner::Partner;
 use crate::payments::PaymentRegistry;
 use crate::records::RecordsFile;
 use crate::sender::NoticeSender;
-use crate::settings::{SandboxAccount, SandboxSettings};
+use crate::settings::SandboxSettings;
 
 /// How often sessions are checked for their end.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(200);
@@ -40,6 +41,12 @@ pub enum SandboxError {
     /// There is no account.
     #[error("the sandbox needs an account")]
     NoAccount,
+    /// A key or a constant of an account can't be used.
+    #[error("the sandbox can't use its accounts: {0}")]
+    Accounts(DirectoryProblem),
+    /// The profile has something that a simulated partner can't do.
+    #[error("the sandbox can't play this profile: {0}")]
+    Profile(#[from] SimulationError),
     /// The public URL can't be used.
     #[error("the sandbox's public URL can't be used: {0}")]
     Address(#[from] UrlProblem),
@@ -58,16 +65,18 @@ impl Sandbox {
     /// Creates a partner without payments. Its notices are sent on the current tokio runtime.
     pub fn new(settings: SandboxSettings, clock: Arc<dyn Clock>) -> Result<Self, SandboxError> {
         let profile = settings.profile.clone();
-        let rule = profile.create().cloned().ok_or(SandboxError::NoCreate)?;
-        let account = |account: &SandboxAccount| {
-            let merchant_code = account.merchant_code.clone();
-            let key = MacKey::new(account.key.expose());
-            (merchant_code.clone(), Arc::new(PartnerAccount { merchant_code, key }))
-        };
-        let accounts: HashMap<_, _> = settings.accounts.iter().map(account).collect();
+        let vault = VaultDocument { accounts: settings.accounts.clone(), ..Default::default() };
+        let directory = Directory::build(vec![profile.clone()], &vault)
+            .map_err(|mut problems| SandboxError::Accounts(problems.remove(0)))?;
+        let accounts = directory.accounts();
         if accounts.is_empty() {
             return Err(SandboxError::NoAccount);
         }
+        let terms = profile.create_terms().ok_or(SandboxError::NoCreate)?;
+        accounts.iter().try_for_each(|account| account.check_simulation(clock.now()))?;
+        let by_code =
+            |account: &Arc<Account>| (account.merchant_code().clone(), Arc::clone(account));
+        let accounts: HashMap<_, _> = accounts.iter().map(by_code).collect();
         Reach::Sandbox.check(&settings.public_url)?;
         let (retry, sends_max) = (settings.retry, settings.sends_max);
         let answer = Duration::from_millis(settings.answer_ms);
@@ -78,7 +87,7 @@ impl Sandbox {
             payments: PaymentRegistry::new(settings.payments_max, keep_ms),
             records: RecordsFile::open(settings.records.as_deref())?,
             sender,
-            create_endpoint: CreateEndpoint::new(profile, rule, accounts),
+            create_endpoint: CreateEndpoint::new(profile, terms, accounts),
             runtime: Handle::try_current()?,
             unfinished: watch::Sender::new(0),
             clock,
@@ -91,7 +100,7 @@ impl Sandbox {
     /// Registers all routes of the partner; it needs its own listener.
     pub fn routes(&self, config: &mut ServiceConfig) {
         config.app_data(Data::from(Arc::clone(&self.0)));
-        http::routes(config, &self.0.create_endpoint.rule.path);
+        http::routes(config, &self.0.create_endpoint.profile);
     }
 
     /// The number of create calls of each order with at least `at_least` calls. With 2, the result

@@ -1,26 +1,24 @@
 //! Owns the sending of notices. Each attempt is signed again. A notice is retried after a growing
-//! pause until it is answered with 200 and an empty body. The number of concurrent requests is
+//! pause until it is acknowledged as the profile says. The number of concurrent requests is
 //! limited. Every attempt is recorded in its payment.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use fastrand::Rng;
 use futures_util::future::join_all;
 use payfold_engines::clock::Clock;
-use payfold_partners::mac::MacKey;
 use payfold_partners::profile::{NonceRule, Profile, TimeKind};
 use payfold_partners::remote::install_tls;
+use payfold_partners::scheme::{NoticeFlaw, SimulatedNotice, SimulationError};
 use payfold_schemas::money::Amount;
 use payfold_schemas::time::Time;
-use reqwest::header::{CONTENT_TYPE, HeaderValue};
-use reqwest::{Client, redirect};
+use reqwest::{Client, Method, redirect};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use url::Url;
 
-use crate::notice::{AmountFormat, NoticeStamp, SignedNotice};
+use crate::notice::{self, NoticeStamp};
 use crate::payment::{AttemptOutcome, Payment, SendAttempt, TransactionState};
 use crate::plan::{NoticeDefect, Plan, PlannedNotice, RepeatFormat, RetryPolicy, ReturnDefect};
 use crate::settings::RetrySchedule;
@@ -30,8 +28,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const STALE_SKEWS: i64 = 2;
 /// The merchantCode of a notice with another merchantCode.
 const OTHER_MERCHANT: &str = "SOMEBODY-ELSE";
-/// The key of forged notices.
-const FORGED_KEY: &[u8] = b"a key of no account, for notices that must be refused";
 
 /// Sends notices.
 pub(crate) struct NoticeSender {
@@ -40,7 +36,6 @@ pub(crate) struct NoticeSender {
     profile: Profile,
     clock: Arc<dyn Clock>,
     retry: RetrySchedule,
-    forged_key: MacKey,
 }
 
 /// How one notice is sent: the defects of its first attempts, its retries, and optionally the bytes
@@ -49,14 +44,14 @@ struct SendingRules<'a> {
     defects: &'a [NoticeDefect],
     retry_policy: RetryPolicy,
     retries: RepeatFormat,
-    opening: Option<SignedBody>,
+    opening: Option<SignedNotice>,
     seed: u64,
 }
 
-/// A notice's bytes and the timestamp in them; `None` if the profile has no timestamp.
+/// A signed notice and the timestamp in it; `None` if the profile has no timestamp.
 #[derive(Clone)]
-struct SignedBody {
-    bytes: Bytes,
+struct SignedNotice {
+    notice: Arc<SimulatedNotice>,
     timestamp: Option<Time>,
 }
 
@@ -81,8 +76,7 @@ impl NoticeSender {
             .retry(reqwest::retry::never())
             .build()?;
         let permits = Semaphore::new(sends_max.max(1));
-        let forged_key = MacKey::new(FORGED_KEY);
-        Ok(Self { client, permits, profile, clock, retry, forged_key })
+        Ok(Self { client, permits, profile, clock, retry })
     }
 
     /// Sends a plan's notices one after another, whether or not the previous one was acknowledged.
@@ -105,15 +99,19 @@ impl NoticeSender {
     ) {
         let state = payment.transaction_state(&delivery.event, acted_at);
         let (defects, retry_policy) = (delivery.defects.as_slice(), delivery.retry_policy);
-        let (body, retries) = (self.sign_body(payment, &state, defects.first()), delivery.retries);
-        let opening = Some(body.clone());
+        let signed = match self.sign(payment, &state, defects.first()) {
+            Ok(signed) => signed,
+            Err(error) => return report_unwritable(payment, &state, &error),
+        };
+        let retries = delivery.retries;
+        let opening = Some(signed.clone());
         let rules = SendingRules { defects, retry_policy, retries, opening, seed };
         let first = self.send_until_acknowledged(payment, &state, rules);
         if delivery.repeats.is_empty() {
             return first.await;
         }
         let repeats = delivery.repeats.iter().zip(1..).map(|(repeat, nth)| {
-            let opening = (repeat.format == RepeatFormat::SameBytes).then(|| body.clone());
+            let opening = (repeat.format == RepeatFormat::SameBytes).then(|| signed.clone());
             let seed = seed.wrapping_add(nth);
             let rules = SendingRules { defects: &[], retry_policy, retries, opening, seed };
             let (state, pause) = (&state, Duration::from_millis(repeat.pause_ms));
@@ -140,15 +138,21 @@ impl NoticeSender {
             _ => self.retry.attempts_max,
         };
         let mut defects = rules.defects.iter();
-        let mut sent: Option<SignedBody> = None;
+        let mut sent: Option<SignedNotice> = None;
         for attempt in 1..=attempts_max {
             let defect = defects.next();
             let same_bytes = sent.take().filter(|_| rules.retries == RepeatFormat::SameBytes);
-            let body = opening.take().or(same_bytes);
-            let body = body.unwrap_or_else(|| self.sign_body(payment, state, defect));
-            sent = Some(body.clone());
-            let outcome = self.post(&payment.ipn_url, body.bytes).await;
-            let (at, timestamp) = (self.clock.now(), body.timestamp);
+            let signed = match opening.take().or(same_bytes) {
+                Some(signed) => Ok(signed),
+                None => self.sign(payment, state, defect),
+            };
+            let signed = match signed {
+                Ok(signed) => signed,
+                Err(error) => return report_unwritable(payment, state, &error),
+            };
+            sent = Some(signed.clone());
+            let outcome = self.send(payment, &signed.notice).await;
+            let (at, timestamp) = (self.clock.now(), signed.timestamp);
             payment.record_attempt(index, SendAttempt { at, timestamp, outcome });
             if outcome == AttemptOutcome::Acked || stops_retrying(rules.retry_policy, outcome) {
                 return;
@@ -169,75 +173,81 @@ impl NoticeSender {
         }
     }
 
-    /// Signs the notice's bytes with the current time.
-    fn sign_body(
+    /// Writes and signs a notice with the current time. Errors: the profile has no such notice.
+    fn sign(
         &self,
         payment: &Payment,
         state: &TransactionState,
         defect: Option<&NoticeDefect>,
-    ) -> SignedBody {
-        let key = match defect {
-            Some(NoticeDefect::WrongKey) => &self.forged_key,
-            Some(_) | None => &payment.account.key,
-        };
+    ) -> Result<SignedNotice, SimulationError> {
         let mut stamp = self.new_stamp();
-        if defect == Some(&NoticeDefect::OtherMerchant) {
-            stamp.merchant_code = Some(OTHER_MERCHANT);
-        }
-        if defect == Some(&NoticeDefect::AmountText) {
-            stamp.amount = AmountFormat::String;
-        }
-        let without_paid_at = TransactionState { paid_at: None, ..state.clone() };
-        let state = if defect == Some(&NoticeDefect::NoPaidAt) { &without_paid_at } else { state };
-        if defect == Some(&NoticeDefect::OldTimestamp) {
-            let skew_ms = self.profile.time().skew_ms;
-            stamp.at = stamp.at.plus_ms(skew_ms.saturating_mul(-STALE_SKEWS));
+        match defect {
+            Some(NoticeDefect::WrongKey) => stamp.flaw = Some(NoticeFlaw::WrongKey),
+            Some(NoticeDefect::NoPaidAt) => stamp.flaw = Some(NoticeFlaw::NoPaidAt),
+            Some(NoticeDefect::AmountText) => stamp.flaw = Some(NoticeFlaw::AmountKind),
+            Some(NoticeDefect::OtherMerchant) => stamp.merchant_code = Some(OTHER_MERCHANT),
+            Some(NoticeDefect::OldTimestamp) => {
+                let skew_ms = self.profile.time().skew_ms;
+                stamp.at = stamp.at.plus_ms(skew_ms.saturating_mul(-STALE_SKEWS));
+            }
+            None => {}
         }
         let timestamp = (self.profile.time().kind != TimeKind::None).then_some(stamp.at);
-        SignedBody {
-            bytes: SignedNotice::sign(&self.profile, key, (payment, state), stamp).encode_body(),
-            timestamp,
-        }
+        let notice = Arc::new(notice::write(payment, state, &stamp)?);
+        Ok(SignedNotice { notice, timestamp })
     }
 
-    /// The payer's return address, signed with the current time.
-    pub(crate) fn return_address(&self, payment: &Payment, state: &TransactionState) -> String {
-        let (key, defect) = (&payment.account.key, payment.hosting.return_defect);
+    /// The payer's return address, signed with the current time. `None` if it can't be written.
+    pub(crate) fn return_address(
+        &self,
+        payment: &Payment,
+        state: &TransactionState,
+    ) -> Option<String> {
+        let defect = payment.hosting.return_defect;
         let mut state = state.clone();
         if defect == ReturnDefect::OtherAmount {
             state.amount = Amount::from_minor(state.amount.minor() + 1).unwrap_or(state.amount);
         }
-        let mut notice =
-            SignedNotice::sign(&self.profile, key, (payment, &state), self.new_stamp());
-        if defect == ReturnDefect::Unsigned {
-            notice.remove_signature();
-        }
-        notice.return_address(&payment.return_url)
+        notice::return_address(payment, &state, &self.new_stamp(), defect).ok()
     }
 
     fn new_stamp(&self) -> NoticeStamp {
         let required = self.profile.nonce() == NonceRule::Required;
-        NoticeStamp {
-            at: Time::from_unix_ms(self.clock.now().unix_ms()),
-            nonce: required.then(|| self.clock.request_id().to_string()),
-            merchant_code: None,
-            amount: AmountFormat::Number,
-        }
+        let now = Time::from_unix_ms(self.clock.now().unix_ms());
+        let nonce = required.then(|| self.clock.request_id().to_string());
+        NoticeStamp { now, at: now, nonce, merchant_code: None, flaw: None }
     }
 
-    async fn post(&self, url: &Url, body: Bytes) -> AttemptOutcome {
+    async fn send(&self, payment: &Payment, notice: &SimulatedNotice) -> AttemptOutcome {
         let _permit = self.permits.acquire().await.expect("the semaphore is never closed");
-        let json = HeaderValue::from_static("application/json");
-        let request = self.client.post(url.clone()).header(CONTENT_TYPE, json).body(body);
-        let Ok(mut response) = request.send().await else { return AttemptOutcome::Unanswered };
+        let mut url: Url = (*payment.ipn_url).clone();
+        if !notice.query.is_empty() {
+            url.set_query(Some(&notice.query));
+        }
+        let method = if notice.method == "GET" { Method::GET } else { Method::POST };
+        let mut request = self.client.request(method, url).body(notice.body.clone());
+        for (name, value) in &notice.headers {
+            request = request.header(name, value);
+        }
+        let Ok(response) = request.send().await else { return AttemptOutcome::Unanswered };
         let status = response.status().as_u16();
         // The connection is reused only if the body is read to its end.
-        match response.chunk().await {
-            Ok(None) if status == 200 => AttemptOutcome::Acked,
+        match response.bytes().await {
+            Ok(body) if payment.account.is_acknowledgement(status, &body) => AttemptOutcome::Acked,
             Ok(_) => AttemptOutcome::Refused(status),
             Err(_) => AttemptOutcome::Unanswered,
         }
     }
+}
+
+/// Logs a notice that the profile has no form for.
+fn report_unwritable(payment: &Payment, state: &TransactionState, error: &SimulationError) {
+    tracing::warn!(
+        order.id = payment.order_id.as_str(),
+        ipn.status = state.status.as_str(),
+        %error,
+        "a notice is not sent: the partner's profile has no such notice"
+    );
 }
 
 /// Whether this outcome ends the retries before the schedule does.

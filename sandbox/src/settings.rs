@@ -2,28 +2,20 @@
 
 use std::path::PathBuf;
 
+use payfold_partners::document::AccountEntry;
 use payfold_partners::profile::Profile;
-use payfold_partners::secret::Secret;
-use payfold_schemas::ids::MerchantCode;
-
-/// An account at the simulated partner.
-#[derive(Clone, Debug)]
-pub struct SandboxAccount {
-    /// The merchant code.
-    pub merchant_code: MerchantCode,
-    /// The key that both sides sign with.
-    pub key: Secret,
-}
 
 /// The settings of a simulated partner.
 #[derive(Clone, Debug)]
 pub struct SandboxSettings {
-    /// The profile of signatures and create calls; must have `[create]`.
+    /// The profile of notices and calls; must have `[create]`.
     pub profile: Profile,
-    /// The accounts; at least one.
-    pub accounts: Vec<SandboxAccount>,
+    /// The accounts with the keys that both sides sign with; at least one.
+    pub accounts: Vec<AccountEntry>,
     /// The base URL that browsers use, such as `http://127.0.0.1:8082`.
     pub public_url: String,
+    /// Where notices go if the create call does not say it: a URL.
+    pub notice_url: Option<String>,
     /// The seed of random choices. With an equal seed, equal descriptions get equal faults.
     pub seed: u64,
     /// The records file for outcomes and create calls, as JSON lines. `None` records nothing.
@@ -50,11 +42,12 @@ pub struct SandboxSettings {
 
 impl SandboxSettings {
     /// Settings with these values and the defaults for all others.
-    pub fn new(profile: Profile, accounts: Vec<SandboxAccount>, public_url: &str) -> Self {
+    pub fn new(profile: Profile, accounts: Vec<AccountEntry>, public_url: &str) -> Self {
         Self {
             profile,
             accounts,
             public_url: public_url.trim_end_matches('/').to_owned(),
+            notice_url: None,
             seed: 0,
             records: None,
             session_ms: 15 * 60 * 1_000,

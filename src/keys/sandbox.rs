@@ -1,11 +1,10 @@
-//! Owns the accounts that the sandbox partner plays. It signs with our own key of the account,
-//! which must be valid.
+//! Owns the accounts that the sandbox partner plays. It signs with our own keys of the account,
+//! of which one for notices must be valid.
 
 use payfold_partners::document::{AccountEntry, VaultDocument};
 use payfold_partners::keys::Channel;
 use payfold_partners::profile::Profile;
 use payfold_partners::validity;
-use payfold_sandbox::SandboxAccount;
 use payfold_schemas::time::Time;
 
 use crate::error::Fixable;
@@ -14,23 +13,19 @@ use crate::error::Fixable;
 #[derive(Clone)]
 pub(crate) struct SandboxAccounts {
     /// Accounts with a valid key, and the profile of each.
-    ready: Vec<(Profile, SandboxAccount)>,
+    ready: Vec<(Profile, AccountEntry)>,
     /// Accounts without a valid key: a sentence for each, with the validity of its keys.
     waiting: Vec<String>,
     at: Time,
 }
 
 impl SandboxAccounts {
-    /// The enabled accounts of a vault that have a profile of the stage sandbox and the default
-    /// scheme.
+    /// The enabled accounts of a vault that have a profile of the stage sandbox.
     pub(crate) fn of(profiles: &[Profile], document: &VaultDocument, now: Time) -> Self {
         let mut found = Self { ready: Vec::new(), waiting: Vec::new(), at: now };
         for entry in document.accounts.iter().filter(|entry| entry.enabled) {
             let profile = profiles.iter().find(|profile| *profile.partner() == entry.partner);
-            let plays = |profile: &&Profile| {
-                profile.allows_private_addresses() && profile.is_default_scheme()
-            };
-            if let Some(profile) = profile.filter(plays) {
+            if let Some(profile) = profile.filter(|profile| profile.allows_private_addresses()) {
                 found.add(profile, entry);
             }
         }
@@ -39,11 +34,8 @@ impl SandboxAccounts {
 
     fn add(&mut self, profile: &Profile, entry: &AccountEntry) {
         let ipn = || entry.keys.iter().filter(|key| key.channel == Channel::Ipn);
-        match ipn().rev().find(|key| key.is_valid_at(self.at)) {
-            Some(key) => {
-                let (merchant_code, key) = (entry.merchant_code.clone(), key.secret.clone());
-                self.ready.push((profile.clone(), SandboxAccount { merchant_code, key }));
-            }
+        match ipn().find(|key| key.is_valid_at(self.at)) {
+            Some(_) => self.ready.push((profile.clone(), entry.clone())),
             None if ipn().next().is_some() => {
                 let (name, keys) = (entry.name(), validity::of_entries(ipn()));
                 let at = self.at;
@@ -55,7 +47,7 @@ impl SandboxAccounts {
 
     /// The first such partner's profile and its accounts. Errors: there is no account, or none has
     /// a valid key.
-    pub(crate) fn of_one_partner(&self) -> anyhow::Result<(Profile, Vec<SandboxAccount>)> {
+    pub(crate) fn of_one_partner(&self) -> anyhow::Result<(Profile, Vec<AccountEntry>)> {
         let Some((profile, _)) = self.ready.first() else { return Err(self.no_account()) };
         let of_partner =
             self.ready.iter().filter(|(other, _)| other.partner() == profile.partner());

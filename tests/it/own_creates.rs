@@ -12,6 +12,7 @@ use crate::support::system::{Home, System};
 use crate::support::wire::get_request;
 
 mod gateway;
+mod played;
 mod proofs;
 use self::gateway::Gateway;
 

@@ -11,7 +11,7 @@ use payfold_partners::keys::Channel;
 use payfold_partners::secret::Secret;
 use payfold_partners::shops::{ShopAccount, ShopToken};
 use payfold_partners::vault::Vault;
-use payfold_sandbox::{Sandbox, SandboxAccount, SandboxSettings};
+use payfold_sandbox::{Sandbox, SandboxSettings};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode, ShopName};
 
@@ -33,8 +33,8 @@ pub fn merchant() -> MerchantCode {
 }
 
 /// The account at the partner.
-pub fn account() -> SandboxAccount {
-    SandboxAccount { merchant_code: merchant(), key: Secret::from_bytes(SECRET.into()) }
+pub fn account() -> AccountEntry {
+    account_entry(["sandbox", "DEMO", "k"], SECRET)
 }
 
 /// An account for a vault, with one key for notices.
@@ -58,8 +58,7 @@ pub fn account_entry([partner, merchant, key]: [&str; 3], secret: &str) -> Accou
 pub fn fill_vault(data: &Path) {
     let mut vault = Vault::create(data).expect("a vault can be made");
     let document = vault.document_mut();
-    let account = account_entry(["sandbox", "DEMO", "k"], SECRET);
-    document.add_account(account).expect("the first account");
+    document.add_account(account()).expect("the first account");
     let token = ShopToken {
         sha256: Digest::of_bytes(TOKEN.as_bytes()),
         created_at: SystemClock.now(),

@@ -11,6 +11,7 @@ use payfold_schemas::time::Time;
 use crate::directory::problem::DirectoryProblem;
 use crate::document::AccountEntry;
 use crate::keys::{Channel, Key, KeySet, NO_KEYS};
+use crate::mac::SIGNATURE_BYTES;
 use crate::profile::Profile;
 use crate::scheme::call::rule::ACCESS_TOKEN;
 use crate::scheme::crypt::KeyStrength;
@@ -78,6 +79,12 @@ impl Account {
             Channel::Body => return &NO_KEYS,
         };
         if keys.keys().is_empty() { &self.keys } else { keys }
+    }
+
+    /// Whether a key of the account's calls that is valid at `now` has signed a text of the
+    /// contract.
+    pub fn has_signed_call(&self, text: &[u8], claimed: &[u8; SIGNATURE_BYTES], now: Time) -> bool {
+        self.keys_of(Channel::Create).signer(text, claimed, now, &mut 0).is_some()
     }
 
     /// Whether the account has the keys and the certificate that its create calls need at `now`.

@@ -95,6 +95,8 @@ pub struct CreateTerms {
     /// Whether the request contains the payer's IP address, so that a payment without one can't be
     /// created.
     pub needs_payer_ip: bool,
+    /// The longest a whole call may take, in ms.
+    pub timeout_ms: u64,
     /// An order expires this long after its session, in ms.
     pub grace_ms: i64,
     /// An order without a known session expires this long after its creation, in ms.
@@ -103,10 +105,10 @@ pub struct CreateTerms {
 
 impl CreateTerms {
     pub(crate) fn of_scheme(create: &SchemeCreate) -> Self {
-        let SchemeCreate { grace_ms, max_session_ms, .. } = *create;
+        let SchemeCreate { timeout_ms, grace_ms, max_session_ms, .. } = *create;
         let (asks_presentation, needs_payer_ip) =
             (create.asks_presentation(), create.needs_payer_ip());
-        Self { asks_presentation, needs_payer_ip, grace_ms, max_session_ms }
+        Self { asks_presentation, needs_payer_ip, timeout_ms, grace_ms, max_session_ms }
     }
 }
 

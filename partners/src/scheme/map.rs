@@ -75,7 +75,7 @@ pub(crate) fn map_notice(
 }
 
 /// The first event with conditions that all hold.
-fn find_event<'s>(
+pub(crate) fn find_event<'s>(
     scheme: &'s Scheme,
     context: TemplateContext<'_>,
 ) -> Result<Option<&'s EventRule>, ContentFault> {

@@ -13,17 +13,34 @@ use serde_json::{Value, json};
 use super::*;
 
 const KEY: &[u8] = b"a test key, worth nothing at all";
+const OTHER_KEY: &[u8] = b"another test key, worth nothing at all";
 const NOW: Time = Time::from_unix_ms(1_769_853_500_000);
 
 fn create_endpoint(profile: Profile) -> CreateEndpoint {
-    let account = |code: &str, key: &[u8]| {
-        let merchant_code = MerchantCode::parse(code).unwrap();
-        let key = MacKey::new(key);
-        (merchant_code.clone(), Arc::new(PartnerAccount { merchant_code, key }))
+    let entries = [("SHOP", KEY), ("OTHER", OTHER_KEY)];
+    let directory = directory(&profile, &entries.map(|(code, key)| (merchant(code), key)));
+    let account = |account: &Arc<Account>| (account.merchant_code().clone(), Arc::clone(account));
+    let accounts = directory.accounts().iter().map(account).collect();
+    let terms = profile.create_terms().unwrap();
+    CreateEndpoint::new(profile, terms, accounts)
+}
+
+fn merchant(code: &str) -> MerchantCode {
+    MerchantCode::parse(code).unwrap()
+}
+
+fn directory(profile: &Profile, entries: &[(MerchantCode, &[u8])]) -> Directory {
+    let entry = |(merchant, secret): &(MerchantCode, &[u8])| {
+        let mut entry = AccountEntry::new(profile.partner().clone(), merchant.clone());
+        let (id, channel) = (KeyId::parse("k1").unwrap(), Channel::Ipn);
+        let (secret, created_at) = (Secret::from_bytes(secret.to_vec()), NOW.plus_ms(-1_000));
+        let key = NewKey { id, channel, secret, valid_from: created_at, overlap_ms: 0, created_at };
+        entry.add_key(key).unwrap();
+        entry
     };
-    let accounts = HashMap::from([account("SHOP", KEY), account("OTHER", b"another key")]);
-    let rule = profile.create().unwrap().clone();
-    CreateEndpoint::new(profile, rule, accounts)
+    let vault =
+        VaultDocument { accounts: entries.iter().map(entry).collect(), ..Default::default() };
+    Directory::build(vec![profile.clone()], &vault).unwrap()
 }
 
 fn sandbox() -> CreateEndpoint {
@@ -52,13 +69,7 @@ fn body(create_endpoint: &CreateEndpoint, request: &CreateRequest) -> Value {
 
 /// The body that the system sends to a partner of this profile, signed with this key.
 fn signed(profile: &Profile, request: &CreateRequest, key: &[u8]) -> Value {
-    let mut entry = AccountEntry::new(profile.partner().clone(), request.merchant_code.clone());
-    let (id, channel) = (KeyId::parse("k1").unwrap(), Channel::Ipn);
-    let (secret, created_at) = (Secret::from_bytes(key.to_vec()), NOW.plus_ms(-1_000));
-    let key = NewKey { id, channel, secret, valid_from: created_at, overlap_ms: 0, created_at };
-    entry.add_key(key).unwrap();
-    let vault = VaultDocument { accounts: vec![entry], ..VaultDocument::default() };
-    let directory = Directory::build(vec![profile.clone()], &vault).unwrap();
+    let directory = directory(profile, &[(request.merchant_code.clone(), key)]);
     let draft = directory.accounts()[0].draft_create("http://127.0.0.1:1", request, NOW);
     serde_json::from_str(&draft.unwrap().create.body).unwrap()
 }
@@ -68,7 +79,7 @@ fn parse_call(
     body: &Value,
 ) -> Result<CreateCall, RequestProblem> {
     create_endpoint
-        .verify(body.to_string().as_bytes())
+        .verify(body.to_string().as_bytes(), NOW)
         .and_then(|call| create_endpoint.parse_fields(call))
 }
 
@@ -81,15 +92,15 @@ fn refusal(create_endpoint: &CreateEndpoint, body: &Value) -> String {
 fn a_signed_call_is_parsed() {
     let create_endpoint = sandbox();
     let call = parse_call(&create_endpoint, &body(&create_endpoint, &request())).unwrap();
-    assert_eq!(call.account.merchant_code.as_str(), "SHOP");
+    assert_eq!(call.account.merchant_code().as_str(), "SHOP");
     assert_eq!((call.order_id.as_str(), call.amount.minor()), ("ord-1", 150_000));
     assert_eq!((call.currency.code(), &*call.description), ("VND", "Zwei Brötchen #pay"));
     assert_eq!(call.expires_at, Some(Time::from_unix_ms(1_769_853_600_000)));
-    assert_eq!(call.presentation, PresentationKind::Qr);
+    assert_eq!(call.presentation, Some(PresentationKind::Qr));
     assert_eq!(call.return_url.path(), "/api/payment/result");
     let without = CreateRequest { expires_at: None, presentation: None, ..request() };
     let call = parse_call(&create_endpoint, &body(&create_endpoint, &without)).unwrap();
-    assert_eq!((call.expires_at, call.presentation), (None, PresentationKind::Page));
+    assert_eq!((call.expires_at, call.presentation), (None, Some(PresentationKind::Page)));
 }
 
 #[test]
@@ -121,7 +132,7 @@ fn an_altered_field_is_refused() {
     presentation["presentation"] = json!("page");
     assert_eq!(
         parse_call(&create_endpoint, &presentation).unwrap().presentation,
-        PresentationKind::Page,
+        Some(PresentationKind::Page),
         "it is not signed"
     );
 }
@@ -177,7 +188,7 @@ fn the_wrong_field_is_named() {
         assert!(refusal_text.starts_with(expected.trim()), "{case}: {refusal_text}");
     }
     for raw in ["", "[]", "{", "{\"orderId\":\"a\",\"orderId\":\"b\"}"] {
-        let problem = create_endpoint.verify(raw.as_bytes()).unwrap_err();
+        let problem = create_endpoint.verify(raw.as_bytes(), NOW).unwrap_err();
         assert_eq!((problem.status, problem.code), (400, "malformed_body"), "{raw}");
     }
 }
@@ -225,7 +236,7 @@ fn signed_values_are_checked_too() {
             fields.iter().map(|(name, json)| format!("\"{name}\":{json}")).collect();
         let raw = format!("{{{}}}", fields.join(","));
         let refusal_text = match create_endpoint
-            .verify(raw.as_bytes())
+            .verify(raw.as_bytes(), NOW)
             .and_then(|call| create_endpoint.parse_fields(call))
         {
             Ok(_) => "ok".to_owned(),
@@ -249,7 +260,7 @@ fn another_profile_signs_in_its_own_order() {
         .replace("hex-lower\"", "hex-upper\"");
     let other =
         create_endpoint(Profile::parse(&PartnerCode::parse("other").unwrap(), &text).unwrap());
-    assert_ne!(other.rule.signed_fields[0], sandbox().rule.signed_fields[0]);
+    assert_ne!(other.rule().signed_fields[0], sandbox().rule().signed_fields[0]);
     let signed = body(&other, &CreateRequest { description: "a|b".to_owned(), ..request() });
     assert!(parse_call(&other, &signed).is_ok());
     assert!(refusal(&sandbox(), &body(&other, &request())).starts_with("401"));

@@ -7,7 +7,7 @@ use payfold_partners::remote::CreateOutcome;
 use payfold_schemas::time::Time;
 use serde_json::{Value, json};
 
-use crate::world::{KEY, MERCHANT, TestCall, TestWorld, provider_ref};
+use crate::world::{KEY, MERCHANT, OTHER_KEY, TestCall, TestWorld, provider_ref};
 
 async fn post_create(world: &TestWorld, body: &Value) -> (u16, Value) {
     let request = world.browser.post(format!("{}/payments", world.url)).body(body.to_string());
@@ -62,7 +62,7 @@ async fn a_second_call_for_an_order_is_counted_and_refused() {
 
 /// Path and query of a signed status query; `order` is for a query without a providerRef.
 fn signed_query(merchant: &str, provider_ref: &str, order: &str, at: Time) -> String {
-    let key: &[u8] = if merchant == MERCHANT { KEY } else { b"another test key" };
+    let key: &[u8] = if merchant == MERCHANT { KEY } else { OTHER_KEY };
     let text = format!("{merchant}|{provider_ref}|{order}|{at}");
     let signature = hex::encode(MacKey::new(key).sign(text.as_bytes()));
     let path = if provider_ref.is_empty() { String::new() } else { format!("/{provider_ref}") };
@@ -84,7 +84,6 @@ async fn a_query_returns_the_recorded_outcome() {
         (body["providerRef"].as_str(), body["orderId"].as_str()),
         (Some(never.as_str()), Some("n"))
     );
-    assert!(body["paidAt"].is_string());
     assert_eq!(world.json(&signed_query(MERCHANT, "", "n", now)).await, body);
 
     let second = provider_ref(&world.call_and_drain("s", "x #second-ref").await);

@@ -13,7 +13,7 @@ use payfold_partners::keys::Channel;
 use payfold_partners::profile::{Profile, SANDBOX_PROFILE};
 use payfold_partners::remote::{CreateOutcome, PartnerClient};
 use payfold_partners::secret::Secret;
-use payfold_sandbox::{RetrySchedule, Sandbox, SandboxAccount, SandboxSettings};
+use payfold_sandbox::{RetrySchedule, Sandbox, SandboxSettings};
 use payfold_schemas::ids::{KeyId, MerchantCode, OrderId, PartnerCode};
 use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::time::Time;
@@ -23,6 +23,7 @@ use serde_json::Value;
 use crate::sink::Sink;
 
 pub const KEY: &[u8] = b"a test key, worth nothing at all";
+pub const OTHER_KEY: &[u8] = b"another test key, worth nothing at all";
 pub const MERCHANT: &str = "DEMO";
 /// The longest wait for all notices of a test.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
@@ -68,15 +69,20 @@ fn profile() -> Profile {
     Profile::parse(&PartnerCode::parse("sandbox").unwrap(), &text).unwrap()
 }
 
-fn directory() -> Directory {
-    let merchant = MerchantCode::parse(MERCHANT).unwrap();
+fn account(code: &str, secret: &[u8]) -> AccountEntry {
+    let merchant = MerchantCode::parse(code).unwrap();
     let mut account = AccountEntry::new(PartnerCode::parse("sandbox").unwrap(), merchant);
     let (id, channel) = (KeyId::parse("k1").unwrap(), Channel::Ipn);
-    let secret = Secret::from_bytes(KEY.to_vec());
+    let secret = Secret::from_bytes(secret.to_vec());
     let created_at = SystemClock.now().plus_ms(-1_000);
     let key = NewKey { id, channel, secret, valid_from: created_at, overlap_ms: 0, created_at };
     account.add_key(key).unwrap();
-    let vault = VaultDocument { accounts: vec![account], ..VaultDocument::default() };
+    account
+}
+
+fn directory() -> Directory {
+    let accounts = vec![account(MERCHANT, KEY)];
+    let vault = VaultDocument { accounts, ..VaultDocument::default() };
     Directory::build(vec![profile()], &vault).unwrap()
 }
 
@@ -92,11 +98,7 @@ impl TestWorld {
     pub fn with_clock(clock: Arc<dyn Clock>, change: impl FnOnce(&mut SandboxSettings)) -> Self {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", socket.local_addr().unwrap());
-        let account = |code: &str, key: &[u8]| SandboxAccount {
-            merchant_code: MerchantCode::parse(code).unwrap(),
-            key: Secret::from_bytes(key.to_vec()),
-        };
-        let accounts = vec![account(MERCHANT, KEY), account("OTHER", b"another test key")];
+        let accounts = vec![account(MERCHANT, KEY), account("OTHER", OTHER_KEY)];
         let mut settings = SandboxSettings::new(profile(), accounts, &url);
         settings.short_session_ms = 3_000;
         settings.late_ms = 100;

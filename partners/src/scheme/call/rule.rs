@@ -25,7 +25,13 @@ pub(crate) const ORDER: usize = 0;
 
 /// The indexes of the values that change with the clock: `{now}`, `{now_s}`, `{now_ms}` and
 /// `{nonce}`.
-pub(crate) const TIME_DEPENDENT: [usize; 4] = [1, 2, 3, 5];
+pub(crate) const TIME_DEPENDENT: [usize; 4] = [1, NOW_S, NOW_MS, 5];
+
+/// The index of `{now_s}` in `COMMON`.
+pub(crate) const NOW_S: usize = 2;
+
+/// The index of `{now_ms}` in `COMMON`.
+pub(crate) const NOW_MS: usize = 3;
 
 /// The index of `{sign}` in `COMMON`.
 pub(crate) const SIGN: usize = 4;

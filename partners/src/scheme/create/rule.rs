@@ -36,6 +36,10 @@ pub(crate) const CURRENCY: usize = AMOUNT + 1;
 
 pub(crate) const DESCRIPTION: usize = AMOUNT + 2;
 
+pub(crate) const RETURN_URL: usize = AMOUNT + 3;
+
+pub(crate) const IPN_URL: usize = AMOUNT + 4;
+
 pub(crate) const REFERENCE: usize = AMOUNT + 5;
 
 pub(crate) const EXPIRES: usize = AMOUNT + 6;

@@ -1,0 +1,133 @@
+//! The sandbox role plays a partner of each shipped profile: it reads the create call, shows its
+//! page, sends notices that are acknowledged, and answers the queries that confirm them.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{CREATE_KEY, IPN_KEY, shipped, text};
+use crate::support::system::{Home, System};
+use crate::support::waits::until;
+use crate::support::wire::{Connection, get_request};
+
+/// Every notice of a test is answered long before that.
+const FINISHED_MAX: Duration = Duration::from_secs(30);
+
+struct Played {
+    system: System,
+    token: String,
+}
+
+impl Played {
+    /// A system with a partner of this profile only, played by the same process.
+    fn boot(profile: &str) -> Self {
+        let home = Home::configured(
+            "[partners.acme]\nprofile = \"acme.toml\"\n\
+             [reconciler]\nquery_after = [\"1s\", \"2s\", \"4s\"]\nquery_poll_ms = 20\n",
+        );
+        let profile = profile
+            .replace("stage = \"draft\"", "stage = \"sandbox\"")
+            // The sandbox has one address.
+            .replace("base = \"{c.snap_url}\"\n", "");
+        home.write("acme.toml", &profile);
+        // The values of all profiles' constants; a profile takes what it names.
+        let constants = ["accessKey=A-7", "notification_url=not used", "location_id=L1"];
+        let named = constants.into_iter().filter(|one| {
+            one.split_once('=').is_some_and(|(name, _)| profile.contains(&format!("{name} = \"")))
+        });
+        let given = named.flat_map(|constant| ["--constant", constant]);
+        let given: Vec<_> = ["--merchant", "SHOP"].into_iter().chain(given).collect();
+        home.add_key("acme", IPN_KEY, &given);
+        home.add_key("acme", CREATE_KEY, &["--merchant", "SHOP", "--channel", "create"]);
+        let token = home.add_shop("acme/SHOP");
+        Self { system: home.boot_as("all,sandbox", &[]), token }
+    }
+
+    fn create(&self, key: &str, (amount, currency): (i64, &str), description: &str) -> Value {
+        let mut body = json!({
+            "partner": "acme", "reference": key, "amount": amount, "currency": currency,
+            "description": description,
+        });
+        if key == "qr" {
+            body["presentation"] = "qr".into();
+        }
+        let answer = self.system.create_payment(&self.token, key, &body);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        answer.json()
+    }
+
+    /// The notices of an order, once nothing more is sent: the status of each, and whether each of
+    /// its attempts was acknowledged.
+    fn sent(&self, order: &str) -> Vec<(String, Vec<Value>)> {
+        let url = self.system.sandbox_url();
+        let address = url.strip_prefix("http://").expect("a URL");
+        let path = format!("/sandbox/deliveries?orderId={order}");
+        let finished = || {
+            let said = Connection::open(address).exchange(&get_request(&path)).json();
+            (said["finished"] == true).then_some(said)
+        };
+        let said = until("all notices are sent", FINISHED_MAX, finished);
+        let acked = |notice: &Value| {
+            let attempts = notice["attempts"].as_array().expect("a list");
+            attempts.iter().map(|attempt| attempt["acked"].clone()).collect()
+        };
+        let notices = said["deliveries"].as_array().expect("a list");
+        notices.iter().map(|one| (text(one, "status").to_owned(), acked(one))).collect()
+    }
+}
+
+fn order_when(played: &Played, order: &str, state: &str) -> Value {
+    played.system.order_when(["acme", "SHOP", order], |order| order["state"] == state)
+}
+
+/// A paid and a forged payment of this profile.
+fn plays(name: &str, money: (i64, &str)) -> Played {
+    let played = Played::boot(shipped(name));
+    let payment = played.create("paid", money, "Two tickets #pay");
+    let order = text(&payment, "orderId");
+    let page = text(&payment, "redirectUrl");
+    assert!(page.starts_with(&played.system.sandbox_url()), "{name}: {page}");
+    let paid = order_when(&played, order, "PAID");
+    assert_eq!((&paid["fulfil"], &paid["flags"]), (&json!(true), &json!([])), "{name}: {paid}");
+    assert_eq!(played.sent(order), [("SUCCESS".to_owned(), vec![json!(true)])], "{name}");
+
+    let forged = played.create("forged", money, "Two tickets #wrong-key");
+    let sent = played.sent(text(&forged, "orderId"));
+    assert!(sent.iter().any(|(_, attempts)| attempts[0] == false), "{name}: {sent:?}");
+    played
+}
+
+#[test]
+fn razorpay_is_played() {
+    plays("razorpay", (50_000, "INR"));
+}
+
+#[test]
+fn zalopay_is_played() {
+    plays("zalopay", (150_000, "VND"));
+}
+
+#[test]
+fn momo_is_played() {
+    let played = plays("momo", (150_000, "VND"));
+    // Its answers offer both, and the shop chooses.
+    let payment = played.create("qr", (150_000, "VND"), "Two tickets");
+    assert!(text(&payment, "qrPayload").starts_with("payfold-sandbox:"), "{payment}");
+    assert_eq!(payment["redirectUrl"], Value::Null);
+    // Its transactions are numbers, the second one, too.
+    let payment = played.create("twice", (150_000, "VND"), "Two tickets #second-ref");
+    let order = text(&payment, "orderId");
+    let is_flagged = |order: &Value| order["flags"].to_string().contains("DOUBLE_PAYMENT");
+    played.system.order_when(["acme", "SHOP", order], is_flagged);
+}
+
+/// Each of its notices counts only after a query.
+#[test]
+fn midtrans_is_played() {
+    plays("midtrans", (15_000_000, "IDR"));
+}
+
+#[test]
+fn square_is_played() {
+    plays("square", (1_050, "USD"));
+}
