@@ -22,7 +22,7 @@ use payfold_projector::rebuild::projector_parts::ProjectorParts;
 use payfold_projector::rebuild::service::RebuildService;
 use payfold_projector::rebuild::supervisor::Supervisor;
 use payfold_reconcile::service::ReconcileService;
-use payfold_sandbox::{Sandbox, SandboxSettings};
+use payfold_sandbox::{Sandbox, SandboxError, SandboxSettings};
 use payfold_schemas::ids::PartnerCode;
 use payfold_verify::damage::LogVerifier;
 use tokio::sync::{mpsc, watch};
@@ -234,7 +234,16 @@ impl Assembly<'_> {
         };
         let runtime = RoleRuntime::new("sandbox")?;
         let inside = runtime.handle().enter();
-        let sandbox = Sandbox::new(settings, Arc::clone(&self.opened.clock))?;
+        let sandbox = Sandbox::new(settings, Arc::clone(&self.opened.clock)).map_err(|error| {
+            match &error {
+                SandboxError::Profile(..) => Fixable::error(
+                    error.to_string(),
+                    "mend that, give another partner a profile of stage sandbox and disable this \
+                     account, or run without the role",
+                ),
+                _ => error.into(),
+            }
+        })?;
         drop(inside);
         Ok((sandbox, runtime))
     }

@@ -67,7 +67,8 @@ impl SessionOffer {
             .map_err(|_| RequestProblem::new(500, "unwritable_answer", "it is not UTF-8"))
     }
 
-    fn text(&self) -> Result<String, RequestProblem> {
+    /// The body of the offer. Errors: the profile can't say it.
+    pub(crate) fn text(&self) -> Result<String, RequestProblem> {
         self.body(&self.values())
     }
 
@@ -90,7 +91,7 @@ impl SessionOffer {
             ContractBreach::Html => Ok("<!doctype html><title>Welcome</title>".to_owned()),
             ContractBreach::Array => self.text().map(|text| format!("[{text}]")),
             ContractBreach::TwiceKeyed => self.text().map(|text| {
-                let key = text[1..].split(':').next().unwrap_or_default();
+                let key = text.get(1..).unwrap_or_default().split(':').next().unwrap_or_default();
                 text.replacen('{', &format!("{{{key}:\"sbx-other\","), 1)
             }),
             ContractBreach::NoRef => self.body(&SimulatedOffer { provider_ref: None, ..shown }),
@@ -118,7 +119,12 @@ impl SessionOffer {
                 self.body(&SimulatedOffer { expires_at, ..shown })
             }
         };
-        text.map(respond_json)
+        let text = text?;
+        if text == self.text()? {
+            let detail = format!("the partner's profile reads no value that {breach:?} is about");
+            return Err(RequestProblem::new(400, "no_such_trouble", detail));
+        }
+        Ok(respond_json(text))
     }
 
     fn respond_cut(&self) -> Result<HttpResponse, RequestProblem> {

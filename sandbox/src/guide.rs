@@ -32,7 +32,8 @@ fn render_body(played: &PartnerCode) -> Markup {
                     "A payment waits for its payer at its page or QR code. If its description \
                      ends in "
                     code { "#word" } " or " code { "#word+word" }
-                    ", it needs no payer: it is paid, or fails, as requested."
+                    ", it needs no payer: it is paid, or fails, as requested. The outcomes are \
+                     those of the contract: another profile may have no value that a word is about."
                 }
                 div.scroll {
                     table {

@@ -27,10 +27,14 @@ pub(crate) fn routes(config: &mut ServiceConfig, profile: &Profile) {
             let create = web::resource(rule.path.clone());
             let create = create.route(web::post().to(create_payment));
             let one_payment = format!("{}/{{providerRef}}", rule.path);
-            config
-                .service(create.route(web::get().to(query_order)))
-                .route(&one_payment, web::get().to(query_payment))
-                .default_service(web::to(respond_not_found))
+            if profile.query_pace().is_some() {
+                config
+                    .service(create.route(web::get().to(query_order)))
+                    .route(&one_payment, web::get().to(query_payment));
+            } else {
+                config.service(create);
+            }
+            config.default_service(web::to(respond_not_found))
         }
         None => config.default_service(web::to(handle_call)),
     };

@@ -141,6 +141,8 @@ impl Partner {
         }
         let payer = if plan.is_some() { Payer::Plan } else { Payer::Person };
         let offer = self.build_offer(&call, (&page, &provider_ref), expires_at, now);
+        // A payment is only opened if its offer can be written.
+        offer.text()?;
         if answer.opens_payment() {
             let page = page.into_boxed_str();
             let hosting = troubles.map(plan_payer_defects).unwrap_or_default();
@@ -230,7 +232,7 @@ impl Partner {
         }
     }
 
-    fn now_in_ms(&self) -> Time {
+    pub(crate) fn now_in_ms(&self) -> Time {
         Time::from_unix_ms(self.clock.now().unix_ms())
     }
 

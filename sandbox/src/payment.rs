@@ -29,7 +29,8 @@ pub(crate) enum Payer {
 /// A payment of the simulated partner.
 #[derive(Debug)]
 pub(crate) struct Payment {
-    /// The id of its page. Equal to the providerRef, unless two payments share one providerRef.
+    /// The id of its page. Equal to the providerRef, unless two payments share one providerRef or
+    /// the partner's transactions are numbers.
     pub(crate) page: Box<str>,
     pub(crate) provider_ref: ProviderRef,
     pub(crate) account: Arc<Account>,
@@ -70,6 +71,8 @@ pub(crate) struct TransactionState {
     pub(crate) amount: Amount,
     pub(crate) currency: Currency,
     pub(crate) paid_at: Option<Time>,
+    /// When the payer acted, so when it came about.
+    pub(crate) at: Time,
 }
 
 /// One notice with its attempts.
@@ -225,6 +228,7 @@ impl Payment {
                 EventCurrency::Other => other_currency(self.currency),
             },
             paid_at,
+            at: acted_at,
         }
     }
 }

@@ -82,7 +82,8 @@ impl PaymentRegistry {
         state.pages.insert(payment.page.clone(), Arc::clone(payment));
         let is_own = *payment.page == *payment.provider_ref.as_str();
         if !is_own && !state.pages.contains_key(payment.provider_ref.as_str()) {
-            state.pages_of_refs.insert(payment.provider_ref.as_str().into(), payment.page.clone());
+            let provider_ref = payment.provider_ref.as_str().into();
+            state.pages_of_refs.entry(provider_ref).or_insert_with(|| payment.page.clone());
         }
         if payment.payer == Payer::Person {
             state.ends.push(Reverse((payment.expires_at, payment.page.clone())));
@@ -148,7 +149,10 @@ impl RegistryState {
         let forgotten = self.oldest.pop_front().and_then(|(_, key)| self.orders.remove(&key));
         if let Some(payment) = forgotten.and_then(|order| order.payment) {
             self.pages.remove(&payment.page);
-            self.pages_of_refs.remove(payment.provider_ref.as_str());
+            let provider_ref = payment.provider_ref.as_str();
+            if self.pages_of_refs.get(provider_ref) == Some(&payment.page) {
+                self.pages_of_refs.remove(provider_ref);
+            }
         }
     }
 }

@@ -54,12 +54,7 @@ impl Partner {
         };
         let payment = payment.filter(|payment| payment.account.merchant_code() == merchant_code);
         let payment = payment.ok_or_else(unknown)?;
-        let requested_ref = provider_ref.unwrap_or_default();
-        let session_ref = payment.provider_ref.as_str();
-        let is_known = requested_ref.is_empty()
-            || requested_ref == session_ref
-            || payment.latest_entry(requested_ref).is_some();
-        if is_known { respond_status(&payment, requested_ref) } else { Err(unknown()) }
+        respond_status(&payment, provider_ref.unwrap_or_default())
     }
 
     /// The account that signed a query.
@@ -105,7 +100,7 @@ impl Partner {
 }
 
 /// Responds with the status of a payment's transaction: that of the session if `provider_ref` is
-/// empty. Errors: the profile can't say it.
+/// empty. Errors: the payment has no such transaction, or the profile can't say it.
 pub(crate) fn respond_status(
     payment: &Payment,
     provider_ref: &str,
@@ -116,6 +111,9 @@ pub(crate) fn respond_status(
             .map_err(|problem| RequestProblem::field("providerRef", problem))?,
     };
     let entry = payment.latest_entry(requested.as_str());
+    if entry.is_none() && requested != payment.provider_ref {
+        return Err(RequestProblem::not_found("this account has no such payment"));
+    }
     let status = entry.as_ref().map(|entry| entry.state.status);
     let pending = || TransactionState {
         provider_ref: requested.clone(),
@@ -123,6 +121,7 @@ pub(crate) fn respond_status(
         amount: payment.amount,
         currency: payment.currency,
         paid_at: None,
+        at: payment.created_at,
     };
     let state = entry.map_or_else(pending, |entry| entry.state);
     let said = SimulatedStatus { payment: payment_values(payment, &state), status };

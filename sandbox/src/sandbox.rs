@@ -45,8 +45,8 @@ pub enum SandboxError {
     #[error("the sandbox can't use its accounts: {0}")]
     Accounts(DirectoryProblem),
     /// The profile has something that a simulated partner can't do.
-    #[error("the sandbox can't play this profile: {0}")]
-    Profile(#[from] SimulationError),
+    #[error("the sandbox can't play account {0}: {1}")]
+    Profile(String, SimulationError),
     /// The public URL can't be used.
     #[error("the sandbox's public URL can't be used: {0}")]
     Address(#[from] UrlProblem),
@@ -73,7 +73,10 @@ impl Sandbox {
             return Err(SandboxError::NoAccount);
         }
         let terms = profile.create_terms().ok_or(SandboxError::NoCreate)?;
-        accounts.iter().try_for_each(|account| account.check_simulation(clock.now()))?;
+        for account in accounts {
+            let checked = account.check_simulation(&settings.public_url, clock.now());
+            checked.map_err(|why| SandboxError::Profile(account.name(), why))?;
+        }
         let by_code =
             |account: &Arc<Account>| (account.merchant_code().clone(), Arc::clone(account));
         let accounts: HashMap<_, _> = accounts.iter().map(by_code).collect();

@@ -11,6 +11,7 @@ use payfold_schemas::time::Time;
 
 use crate::create::CreateCall;
 use crate::partner::Partner;
+use crate::payment::Payment;
 use crate::problem::RequestProblem;
 use crate::query;
 
@@ -27,7 +28,7 @@ impl Partner {
         request: &HttpRequest,
         body: &[u8],
     ) -> Result<HttpResponse, RequestProblem> {
-        let now = Time::from_unix_ms(self.clock.now().unix_ms());
+        let now = self.now_in_ms();
         let headers = request.headers().iter();
         let received = NoticeRequest {
             method: request.method().as_str(),
@@ -70,9 +71,12 @@ impl Partner {
         }
         let detail = nearest.to_string();
         Err(match nearest {
-            CallReadError::Address => RequestProblem::not_found(detail),
+            CallReadError::Address => {
+                let NoticeRequest { method, path, .. } = received;
+                RequestProblem::not_found(format!("{method} {path}: {detail}"))
+            }
             CallReadError::Unauthenticated(_) => RequestProblem::unauthenticated(detail),
-            CallReadError::Part(_) | CallReadError::Value(_) => {
+            CallReadError::Unbuildable(_) | CallReadError::Part(_) | CallReadError::Value(_) => {
                 RequestProblem::new(400, "malformed_call", detail)
             }
         })
@@ -109,18 +113,25 @@ impl Partner {
         account: &Account,
         read: &ReadQuery,
     ) -> Result<HttpResponse, RequestProblem> {
-        let by_order = || {
-            let order_id = OrderId::parse(&read.order_id).ok()?;
-            self.payments.order(account.merchant_code(), &order_id)?.payment
-        };
+        let order_id = OrderId::parse(&read.order_id).ok();
         let payment = match read.provider_ref.as_str() {
-            "" => by_order(),
-            provider_ref => self.payments.find(provider_ref).or_else(by_order),
+            "" => order_id
+                .as_ref()
+                .and_then(|order_id| self.payments.order(account.merchant_code(), order_id))
+                .and_then(|order| order.payment),
+            provider_ref => self.payments.find(provider_ref),
         };
-        let payment = payment.filter(|one| one.account.merchant_code() == account.merchant_code());
-        match payment {
-            Some(payment) => query::respond_status(&payment, &read.provider_ref),
-            None => {
+        let is_asked = |payment: &Arc<Payment>| {
+            payment.account.merchant_code() == account.merchant_code()
+                && order_id.as_ref().is_none_or(|order_id| payment.order_id == *order_id)
+        };
+        let answer = payment
+            .filter(is_asked)
+            .map(|payment| query::respond_status(&payment, &read.provider_ref));
+        match answer {
+            Some(Ok(answer)) => Ok(answer),
+            Some(Err(problem)) if problem.status != 404 => Err(problem),
+            Some(Err(_)) | None => {
                 let (status, body) = account.write_unknown()?;
                 Ok(query::respond(status, body))
             }
@@ -133,7 +144,7 @@ fn nearness(error: &CallReadError) -> u8 {
     match error {
         CallReadError::Address => 0,
         CallReadError::Part(_) => 1,
-        CallReadError::Value(_) => 2,
+        CallReadError::Value(_) | CallReadError::Unbuildable(_) => 2,
         CallReadError::Unauthenticated(_) => 3,
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use futures_util::future::join_all;
 use payfold_engines::clock::Clock;
-use payfold_partners::profile::{NonceRule, Profile, TimeKind};
+use payfold_partners::profile::{NonceRule, Profile, TimeKind, TimeRule};
 use payfold_partners::remote::install_tls;
 use payfold_partners::scheme::{NoticeFlaw, SimulatedNotice, SimulationError};
 use payfold_schemas::money::Amount;
@@ -26,6 +26,8 @@ use crate::settings::RetrySchedule;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The age of a stale notice, in multiples of the profile's skew: ten minutes for the usual five.
 const STALE_SKEWS: i64 = 2;
+/// The most bytes of an acknowledgement that are read.
+const ANSWER_BYTES_MAX: usize = 65_536;
 /// The merchantCode of a notice with another merchantCode.
 const OTHER_MERCHANT: &str = "SOMEBODY-ELSE";
 
@@ -180,15 +182,16 @@ impl NoticeSender {
         state: &TransactionState,
         defect: Option<&NoticeDefect>,
     ) -> Result<SignedNotice, SimulationError> {
-        let mut stamp = self.new_stamp();
+        let mut stamp = self.new_stamp(state);
         match defect {
             Some(NoticeDefect::WrongKey) => stamp.flaw = Some(NoticeFlaw::WrongKey),
             Some(NoticeDefect::NoPaidAt) => stamp.flaw = Some(NoticeFlaw::NoPaidAt),
             Some(NoticeDefect::AmountText) => stamp.flaw = Some(NoticeFlaw::AmountKind),
             Some(NoticeDefect::OtherMerchant) => stamp.merchant_code = Some(OTHER_MERCHANT),
             Some(NoticeDefect::OldTimestamp) => {
-                let skew_ms = self.profile.time().skew_ms;
-                stamp.at = stamp.at.plus_ms(skew_ms.saturating_mul(-STALE_SKEWS));
+                let TimeRule { skew_ms, max_age_ms, .. } = *self.profile.time();
+                let age_ms = skew_ms.saturating_mul(STALE_SKEWS) + max_age_ms.unwrap_or(0);
+                stamp.at = stamp.at.plus_ms(-age_ms);
             }
             None => {}
         }
@@ -208,14 +211,19 @@ impl NoticeSender {
         if defect == ReturnDefect::OtherAmount {
             state.amount = Amount::from_minor(state.amount.minor() + 1).unwrap_or(state.amount);
         }
-        notice::return_address(payment, &state, &self.new_stamp(), defect).ok()
+        notice::return_address(payment, &state, &self.new_stamp(&state), defect).ok()
     }
 
-    fn new_stamp(&self) -> NoticeStamp {
+    /// The time of sending, or of the event where the profile's time is that.
+    fn new_stamp(&self, state: &TransactionState) -> NoticeStamp {
         let required = self.profile.nonce() == NonceRule::Required;
         let now = Time::from_unix_ms(self.clock.now().unix_ms());
         let nonce = required.then(|| self.clock.request_id().to_string());
-        NoticeStamp { now, at: now, nonce, merchant_code: None, flaw: None }
+        let at = match self.profile.time().kind {
+            TimeKind::Event => state.paid_at.unwrap_or(state.at),
+            TimeKind::Delivery | TimeKind::None => now,
+        };
+        NoticeStamp { now, at, nonce, merchant_code: None, flaw: None }
     }
 
     async fn send(&self, payment: &Payment, notice: &SimulatedNotice) -> AttemptOutcome {
@@ -229,13 +237,19 @@ impl NoticeSender {
         for (name, value) in &notice.headers {
             request = request.header(name, value);
         }
-        let Ok(response) = request.send().await else { return AttemptOutcome::Unanswered };
-        let status = response.status().as_u16();
+        let Ok(mut response) = request.send().await else { return AttemptOutcome::Unanswered };
+        let (status, mut body) = (response.status().as_u16(), Vec::new());
         // The connection is reused only if the body is read to its end.
-        match response.bytes().await {
-            Ok(body) if payment.account.is_acknowledgement(status, &body) => AttemptOutcome::Acked,
-            Ok(_) => AttemptOutcome::Refused(status),
-            Err(_) => AttemptOutcome::Unanswered,
+        loop {
+            match response.chunk().await {
+                Ok(Some(chunk)) if body.len() <= ANSWER_BYTES_MAX => body.extend(chunk),
+                Ok(Some(_)) => return AttemptOutcome::Refused(status),
+                Ok(None) if payment.account.is_acknowledgement(status, &body) => {
+                    return AttemptOutcome::Acked;
+                }
+                Ok(None) => return AttemptOutcome::Refused(status),
+                Err(_) => return AttemptOutcome::Unanswered,
+            }
         }
     }
 }

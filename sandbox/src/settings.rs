@@ -8,7 +8,7 @@ use payfold_partners::profile::Profile;
 /// The settings of a simulated partner.
 #[derive(Clone, Debug)]
 pub struct SandboxSettings {
-    /// The profile of notices and calls; must have `[create]`.
+    /// The profile of notices and calls; its `[create]` must be a call.
     pub profile: Profile,
     /// The accounts with the keys that both sides sign with; at least one.
     pub accounts: Vec<AccountEntry>,

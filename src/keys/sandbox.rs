@@ -45,10 +45,12 @@ impl SandboxAccounts {
         }
     }
 
-    /// The first such partner's profile and its accounts. Errors: there is no account, or none has
-    /// a valid key.
+    /// The profile and the accounts of the first such partner, one of the contract before others.
+    /// Errors: there is no account, or none has a valid key.
     pub(crate) fn of_one_partner(&self) -> anyhow::Result<(Profile, Vec<AccountEntry>)> {
-        let Some((profile, _)) = self.ready.first() else { return Err(self.no_account()) };
+        let mut of_contract = self.ready.iter().filter(|(one, _)| one.is_default_scheme());
+        let first = of_contract.next().or(self.ready.first());
+        let Some((profile, _)) = first else { return Err(self.no_account()) };
         let of_partner =
             self.ready.iter().filter(|(other, _)| other.partner() == profile.partner());
         Ok((profile.clone(), of_partner.map(|(_, account)| account.clone()).collect()))

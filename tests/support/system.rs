@@ -33,7 +33,10 @@ impl Home {
             let options = File::options().create(true).append(true).open(self.path().join(name));
             Stdio::from(options.expect("a log file can be opened"))
         };
-        let mut command = self.command(&RUN);
+        // An address in the environment is only read where no flag names one.
+        let is_named = environment.iter().any(|(name, _)| *name == "PAYFOLD_LISTEN_SANDBOX");
+        let flags = if is_named { &RUN[..RUN.len() - 2] } else { &RUN[..] };
+        let mut command = self.command(flags);
         command.args(["--roles", roles]).envs(environment.iter().copied());
         command.stdout(append("stdout")).stderr(append("stderr"));
         let child = alone(|| command.spawn());

@@ -9,6 +9,7 @@ pub(crate) mod rule;
 use payfold_schemas::ids::ProviderRef;
 use payfold_schemas::time::Time;
 
+pub(crate) use self::answer::find_event;
 use super::call::{CallBuildError, CommonValues};
 use super::template::{Template, TokenSource};
 use crate::query::PaymentQuery;

@@ -3,7 +3,8 @@
 //!
 //! `inverse` finds the values with which a template renders a text, `sample` a text that matches a
 //! pattern, and `draft` puts values at their places in a message. With these, `notice` writes a
-//! signed notice, `answer` writes answers to calls, and `call` reads a call. Invariant: a notice is
+//! signed notice, `answer` writes answers to calls, and `call` reads a call. `rehearsal` tries
+//! all of it before a profile is played. Invariant: a notice is
 //! only returned if this scheme reads it as the event it was written for.
 
 mod answer;
@@ -13,6 +14,7 @@ mod draft_document;
 mod error;
 mod inverse;
 mod notice;
+mod rehearsal;
 mod sample;
 
 pub use self::answer::{SimulatedOffer, SimulatedStatus};

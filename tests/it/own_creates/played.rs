@@ -1,6 +1,8 @@
 //! The sandbox role plays a partner of each shipped profile: it reads the create call, shows its
 //! page, sends notices that are acknowledged, and answers the queries that confirm them.
 
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -18,6 +20,17 @@ struct Played {
     token: String,
 }
 
+/// A port that no other test gets: below those that the system hands out, and by process.
+fn quiet_port() -> u16 {
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    let first = u16::try_from(std::process::id() % 10_000).expect("it is below 10,000");
+    let mut ports = std::iter::repeat_with(|| {
+        20_000 + (first + TAKEN.fetch_add(1, Ordering::Relaxed)) % 10_000
+    });
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    ports.find(is_free).expect("one of them is free")
+}
+
 impl Played {
     /// A system with a partner of this profile only, played by the same process.
     fn boot(profile: &str) -> Self {
@@ -25,13 +38,11 @@ impl Played {
             "[partners.acme]\nprofile = \"acme.toml\"\n\
              [reconciler]\nquery_after = [\"1s\", \"2s\", \"4s\"]\nquery_poll_ms = 20\n",
         );
-        let profile = profile
-            .replace("stage = \"draft\"", "stage = \"sandbox\"")
-            // The sandbox has one address.
-            .replace("base = \"{c.snap_url}\"\n", "");
-        home.write("acme.toml", &profile);
+        home.write("acme.toml", &profile.replace("stage = \"draft\"", "stage = \"sandbox\""));
+        let address = format!("127.0.0.1:{}", quiet_port());
+        let snap_url = format!("snap_url=http://{address}");
         // The values of all profiles' constants; a profile takes what it names.
-        let constants = ["accessKey=A-7", "notification_url=not used", "location_id=L1"];
+        let constants = ["accessKey=A-7", "notification_url=not used", "location_id=L1", &snap_url];
         let named = constants.into_iter().filter(|one| {
             one.split_once('=').is_some_and(|(name, _)| profile.contains(&format!("{name} = \"")))
         });
@@ -40,7 +51,8 @@ impl Played {
         home.add_key("acme", IPN_KEY, &given);
         home.add_key("acme", CREATE_KEY, &["--merchant", "SHOP", "--channel", "create"]);
         let token = home.add_shop("acme/SHOP");
-        Self { system: home.boot_as("all,sandbox", &[]), token }
+        let system = home.boot_as("all,sandbox", &[("PAYFOLD_LISTEN_SANDBOX", &address)]);
+        Self { system, token }
     }
 
     fn create(&self, key: &str, (amount, currency): (i64, &str), description: &str) -> Value {
@@ -99,7 +111,9 @@ fn plays(name: &str, money: (i64, &str)) -> Played {
 
 #[test]
 fn razorpay_is_played() {
-    plays("razorpay", (50_000, "INR"));
+    let played = plays("razorpay", (50_000, "INR"));
+    let failed = played.create("failed", (50_000, "INR"), "Two tickets #fail");
+    order_when(&played, text(&failed, "orderId"), "FAILED");
 }
 
 #[test]
@@ -114,6 +128,11 @@ fn momo_is_played() {
     let payment = played.create("qr", (150_000, "VND"), "Two tickets");
     assert!(text(&payment, "qrPayload").starts_with("payfold-sandbox:"), "{payment}");
     assert_eq!(payment["redirectUrl"], Value::Null);
+    // A notice has the time of its event, so each of its attempts is the same payment.
+    let payment = played.create("again", (150_000, "VND"), "Two tickets #duplicates");
+    let order = text(&payment, "orderId");
+    assert!(played.sent(order).len() > 1, "it is sent several times");
+    assert_eq!(order_when(&played, order, "PAID")["flags"], json!([]));
     // Its transactions are numbers, the second one, too.
     let payment = played.create("twice", (150_000, "VND"), "Two tickets #second-ref");
     let order = text(&payment, "orderId");

@@ -25,7 +25,7 @@ pub(crate) const ORDER: usize = 0;
 
 /// The indexes of the values that change with the clock: `{now}`, `{now_s}`, `{now_ms}` and
 /// `{nonce}`.
-pub(crate) const TIME_DEPENDENT: [usize; 4] = [1, NOW_S, NOW_MS, 5];
+pub(crate) const TIME_DEPENDENT: [usize; 4] = [1, NOW_S, NOW_MS, NONCE];
 
 /// The index of `{now_s}` in `COMMON`.
 pub(crate) const NOW_S: usize = 2;
@@ -35,6 +35,9 @@ pub(crate) const NOW_MS: usize = 3;
 
 /// The index of `{sign}` in `COMMON`.
 pub(crate) const SIGN: usize = 4;
+
+/// The index of `{nonce}` in `COMMON`.
+pub(crate) const NONCE: usize = 5;
 
 /// The index of `{key_serial}` in `COMMON`.
 pub(crate) const KEY_SERIAL: usize = 6;

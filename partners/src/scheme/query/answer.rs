@@ -89,7 +89,10 @@ fn judge(
 
 /// The first event with conditions that all hold. `None` if there is none, or if a condition can't
 /// be read.
-fn find_event<'q>(query: &'q SchemeQuery, context: TemplateContext<'_>) -> Option<&'q AnswerEvent> {
+pub(crate) fn find_event<'q>(
+    query: &'q SchemeQuery,
+    context: TemplateContext<'_>,
+) -> Option<&'q AnswerEvent> {
     for event in &query.answer.events {
         if conditions_hold(&event.when, context).ok()? {
             return Some(event);

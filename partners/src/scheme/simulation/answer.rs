@@ -9,6 +9,10 @@ use super::notice::{PaymentValues, meet, put_payment};
 use crate::directory::account::Account;
 use crate::profile::query::StatusMeaning;
 use crate::scheme::create::rule::ExpiryFormat;
+use crate::scheme::message::{ParsedMessage, TemplateContext};
+use crate::scheme::query::find_event;
+use crate::scheme::query::rule::AnswerEvent;
+use crate::scheme::request::NoticeRequest;
 
 /// What a partner offers in the answer to a create call. What is `None` is left out.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,8 +46,7 @@ impl Account {
     ) -> Result<Vec<u8>, SimulationError> {
         let scheme = self.profile().scheme();
         let rule = scheme.create.as_ref().and_then(|create| create.offer.as_ref());
-        let why = "the profile makes no call";
-        let rule = rule.ok_or_else(|| SimulationError::place("[create]", why))?;
+        let rule = rule.ok_or_else(|| SimulationError::unplayable("[create]", "no call"))?;
         let mut draft = MessageDraft::of_answer(scheme, self.template_inputs(), rule.content);
         let expires = rule.expires.as_ref().zip(offer.expires_at).map(|((place, format), at)| {
             let text = match format {
@@ -69,12 +72,16 @@ impl Account {
         Ok(draft.encode_answer())
     }
 
-    /// Writes the answer to a query about a payment. Errors: `SimulationError`, also if the profile
-    /// has no query.
+    /// Writes the answer to a query about a payment. An end that the profile has no
+    /// `[[query.event]]` for is pending, as at a partner that does not say it. Errors:
+    /// `SimulationError`, also if the profile has no query.
     pub fn write_status(&self, said: &SimulatedStatus<'_>) -> Result<Vec<u8>, SimulationError> {
-        let meaning = said.status.map_or(StatusMeaning::Pending, StatusMeaning::Terminal);
-        let why = said.status.map_or("a pending payment", |status| status.as_str());
-        self.write_answer(meaning, Some(&said.payment), why)
+        let pending = || self.write_answer(StatusMeaning::Pending, Some(&said.payment));
+        let Some(status) = said.status else { return pending() };
+        match self.write_answer(StatusMeaning::Terminal(status), Some(&said.payment)) {
+            Err(SimulationError::NoEvent(_)) => pending(),
+            answer => answer,
+        }
     }
 
     /// Writes the answer to a query about a payment that the partner does not know: an HTTP status
@@ -82,7 +89,7 @@ impl Account {
     pub fn write_unknown(&self) -> Result<(u16, Vec<u8>), SimulationError> {
         let query = self.profile().scheme().query.as_ref();
         let status = query.and_then(|query| query.answer.not_found.first().copied());
-        let body = self.write_answer(StatusMeaning::Unknown, None, "an unknown payment");
+        let body = self.write_answer(StatusMeaning::Unknown, None);
         match (body, status) {
             (Ok(body), _) => Ok((200, body)),
             (Err(_), Some(status)) => Ok((status, Vec::new())),
@@ -94,11 +101,10 @@ impl Account {
         &self,
         meaning: StatusMeaning,
         payment: Option<&PaymentValues<'_>>,
-        name: &str,
     ) -> Result<Vec<u8>, SimulationError> {
         let scheme = self.profile().scheme();
-        let why = "the profile has none";
-        let query = scheme.query.as_ref().ok_or_else(|| SimulationError::place("[query]", why))?;
+        let query = scheme.query.as_ref();
+        let query = query.ok_or_else(|| SimulationError::unplayable("[query]", "there is none"))?;
         let rule = &query.answer;
         let mut refused = None;
         for event in rule.events.iter().filter(|event| event.meaning == meaning) {
@@ -107,10 +113,39 @@ impl Account {
                 put_payment(&mut draft, (&rule.map, &event.places), payment)
             });
             match put.and_then(|()| meet(&mut draft, &event.when)) {
-                Ok(()) => return Ok(draft.encode_answer()),
+                Ok(()) => {
+                    let body = draft.encode_answer();
+                    if self.is_answer_of(event, &body) {
+                        return Ok(body);
+                    }
+                    let other = || SimulationError::OtherEvent(name(meaning).to_owned());
+                    refused = refused.or_else(|| Some(other()));
+                }
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
-        Err(refused.unwrap_or_else(|| SimulationError::NoEvent(name.to_owned())))
+        Err(refused.unwrap_or_else(|| SimulationError::NoEvent(name(meaning).to_owned())))
+    }
+
+    /// Whether the profile reads an answer to a query as this event.
+    fn is_answer_of(&self, event: &AnswerEvent, body: &[u8]) -> bool {
+        let (profile, inputs) = (self.profile(), self.template_inputs());
+        let query = profile.scheme().query.as_ref();
+        let document = query.and_then(|query| query.answer.content.parse(body));
+        let request = NoticeRequest::default();
+        let (scheme, limits) = (profile.scheme(), profile.limits());
+        let message = ParsedMessage::from_document(scheme, &request, limits, document);
+        let context = TemplateContext::without_key(&message, &inputs);
+        let found = query.and_then(|query| find_event(query, context));
+        found.is_some_and(|found| std::ptr::eq(found, event))
+    }
+}
+
+/// The meaning of an answer, for messages.
+fn name(meaning: StatusMeaning) -> &'static str {
+    match meaning {
+        StatusMeaning::Terminal(status) => status.as_str(),
+        StatusMeaning::Pending => "a pending payment",
+        StatusMeaning::Unknown => "an unknown payment",
     }
 }

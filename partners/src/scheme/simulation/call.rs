@@ -4,11 +4,13 @@
 use payfold_schemas::ids::OrderId;
 use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::time::Time;
+use subtle::ConstantTimeEq;
 
-use super::inverse::{apply, split, unfiltered};
+use super::inverse::{apply, are_exact, split, unfiltered};
 use crate::create::PresentationKind;
 use crate::directory::account::Account;
-use crate::scheme::call::rule::{CallRule, FieldsPlace, ORDER, SIGN};
+use crate::limits::BodyLimits;
+use crate::scheme::call::rule::{COMMON, CallRule, FieldsPlace, ORDER, SIGN};
 use crate::scheme::call::{CallRequest, RequestBuilder};
 use crate::scheme::create::rule as create;
 use crate::scheme::create::rule::SchemeCreate;
@@ -18,6 +20,10 @@ use crate::scheme::json_document::JsonDocument;
 use crate::scheme::query::rule as query;
 use crate::scheme::request::NoticeRequest;
 use crate::scheme::template::{Template, TemplateToken, TokenSource};
+use crate::scheme::template_values::TemplateInputs;
+
+/// Limits of the fields of a call. The server that receives it bounds its bytes.
+const FIELD_LIMITS: BodyLimits = BodyLimits { body_bytes: 65_536, depth: 4, keys: 256 };
 
 /// Why a request is not the call of a profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +34,9 @@ pub enum CallReadError {
     /// The signature or the credential is not that of the account.
     #[error("{0} is not of this account")]
     Unauthenticated(&'static str),
+    /// The call can't be built again.
+    #[error("the call can't be built from its values: {0}")]
+    Unbuildable(String),
     /// The request differs from what the profile writes.
     #[error("{0} is not as the profile writes it")]
     Part(String),
@@ -81,8 +90,9 @@ impl Account {
         let currency = currency.ok_or(CallReadError::Value("the currency"))?;
         let amount = create.amount.read_amount(&text(create::AMOUNT), currency);
         let presentation = given(create::PRESENTATION).map(|name| {
-            let kind = [PresentationKind::Page, PresentationKind::Qr];
-            kind.into_iter().find(|kind| kind.name() == name)
+            let kinds = [PresentationKind::Page, PresentationKind::Qr];
+            let kind = kinds.into_iter().find(|kind| kind.name() == name);
+            kind.ok_or(CallReadError::Value("the presentation"))
         });
         Ok(ReadCreate {
             order_id: OrderId::parse(&text(ORDER))
@@ -93,11 +103,7 @@ impl Account {
             return_url: given(create::RETURN_URL),
             ipn_url: given(create::IPN_URL),
             expires_at: expires_at(create, &values, now)?,
-            presentation: match presentation {
-                Some(None) => return Err(CallReadError::Value("the presentation")),
-                Some(kind) => kind,
-                None => None,
-            },
+            presentation: presentation.transpose()?,
         })
     }
 
@@ -115,8 +121,8 @@ impl Account {
         Ok(ReadQuery { provider_ref: take(query::REF), order_id })
     }
 
-    /// The values of a call, after those of every call `more` of its own. Errors: the request is
-    /// not the one that the profile makes of these values.
+    /// The values of a call: those of `COMMON`, then `more` of its own. Errors: the request is not
+    /// the one that the profile makes of these values.
     fn read_call(
         &self,
         rule: &CallRule,
@@ -127,11 +133,9 @@ impl Account {
         if rule.method.name() != request.method {
             return Err(CallReadError::Address);
         }
-        let found = found_values(rule, request)?;
-        let count = crate::scheme::call::rule::COMMON.len() + more;
-        let mut values =
-            (0..count).map(|number| value_of(number, &found)).collect::<Result<Vec<_>, _>>()?;
-        let claimed = std::mem::take(&mut values[SIGN]);
+        let found = found_values(rule, &self.template_inputs(), request)?;
+        let values = (0..COMMON.len() + more).map(|number| value_of(number, &found));
+        let values = values.collect::<Result<Vec<_>, _>>()?;
         let builder = RequestBuilder {
             scheme: self.profile().scheme(),
             rule,
@@ -143,9 +147,15 @@ impl Account {
             signature: None,
         };
         let built = builder.build(values.clone());
-        let built = built.map_err(|why| CallReadError::Part(why.to_string()))?;
-        if built.signed.as_ref().is_some_and(|(_, signature)| *signature != claimed) {
-            return Err(CallReadError::Unauthenticated("the signature"));
+        let built = built.map_err(|why| CallReadError::Unbuildable(why.to_string()))?;
+        if let Some((_, signature)) = &built.signed {
+            let mut claims = found.iter().filter(|(t, _)| t.source == TokenSource::Value(SIGN));
+            let is_signed = |(token, claimed): &(&TemplateToken, String)| {
+                bool::from(apply(&token.filters, signature).ct_eq(claimed.as_bytes()))
+            };
+            if !claims.all(is_signed) {
+                return Err(CallReadError::Unauthenticated("the signature"));
+            }
         }
         compare(&built, request)?;
         Ok(values)
@@ -156,7 +166,7 @@ impl Account {
 fn compare(built: &CallRequest, request: &NoticeRequest<'_>) -> Result<(), CallReadError> {
     for (name, value) in &built.headers {
         let mut sent = request.header_values(name);
-        if sent.any(|sent| sent == value) {
+        if sent.any(|sent| bool::from(sent.as_bytes().ct_eq(value.as_bytes()))) {
             continue;
         }
         return Err(match name.eq_ignore_ascii_case("authorization") {
@@ -176,11 +186,12 @@ fn compare(built: &CallRequest, request: &NoticeRequest<'_>) -> Result<(), CallR
 /// The tokens of the templates of a call, each with the text that the request has in its place.
 fn found_values<'r>(
     rule: &'r CallRule,
+    inputs: &TemplateInputs<'_>,
     request: &NoticeRequest<'_>,
 ) -> Result<Vec<(&'r TemplateToken, String)>, CallReadError> {
     let mut found = Vec::new();
     let mut of = |template: &'r Template, text: &str| -> Option<()> {
-        found.extend(split(template, &rule.texts, text)?);
+        found.extend(split(template, &rule.texts, inputs, text)?);
         Some(())
     };
     let place = rule.place_of_fields();
@@ -195,12 +206,13 @@ fn found_values<'r>(
     if place.is_none() {
         of(&rule.body, &body).ok_or_else(|| CallReadError::Part("the body".to_owned()))?;
     }
-    let limits = crate::limits::BodyLimits { body_bytes: 1 << 20, depth: 4, keys: 256 };
     let fields = match place {
-        Some(FieldsPlace::Address) => parse_url_encoded(request.query.as_bytes(), limits).ok(),
-        Some(FieldsPlace::FormBody) => parse_url_encoded(request.body, limits).ok(),
+        Some(FieldsPlace::Address) => {
+            parse_url_encoded(request.query.as_bytes(), FIELD_LIMITS).ok()
+        }
+        Some(FieldsPlace::FormBody) => parse_url_encoded(request.body, FIELD_LIMITS).ok(),
         Some(FieldsPlace::JsonBody) => {
-            JsonDocument::parse(request.body, limits).ok().map(Document::Json)
+            JsonDocument::parse(request.body, FIELD_LIMITS).ok().map(Document::Json)
         }
         None => None,
     };
@@ -228,10 +240,19 @@ fn value_of(number: usize, found: &[(&TemplateToken, String)]) -> Result<String,
     let agree = |value: &String| {
         named.iter().all(|(filters, text)| apply(filters, value) == text.as_bytes())
     };
-    let candidates: Vec<String> =
-        named.iter().flat_map(|(filters, text)| unfiltered(filters, text)).collect();
+    // A value that a filter changed is only taken where no token has it unchanged, and never as
+    // the order.
+    let (exact, changed): (Vec<_>, Vec<_>) =
+        named.iter().partition(|(filters, _)| are_exact(filters));
+    let changed = changed.into_iter().filter(|_| number != ORDER);
+    let candidates: Vec<String> = exact
+        .into_iter()
+        .chain(changed)
+        .flat_map(|(filters, text)| unfiltered(filters, text))
+        .collect();
     match candidates.iter().find(|value| agree(value)) {
         Some(value) => Ok(value.clone()),
+        None if number == ORDER && !named.is_empty() => Err(CallReadError::Value("the order")),
         None if candidates.is_empty() => Ok(String::new()),
         None => Err(CallReadError::Value("a value that the call names twice")),
     }

@@ -21,6 +21,8 @@ use crate::scheme::template_values::TemplateInputs;
 pub(super) struct MessageDraft<'s> {
     scheme: &'s Scheme,
     inputs: TemplateInputs<'s>,
+    /// The `[[field]]` rules of notices; none for an answer.
+    fields: &'s [FieldRule],
     documents: Vec<DraftDocument>,
     pub(super) headers: Vec<(String, String)>,
 }
@@ -55,7 +57,7 @@ impl<'s> MessageDraft<'s> {
                 DraftDocument::Pairs(Vec::new())
             }
         }));
-        Self { scheme, inputs, documents, headers: Vec::new() }
+        Self { scheme, inputs, fields: &scheme.fields, documents, headers: Vec::new() }
     }
 
     /// An empty answer to a call.
@@ -68,12 +70,12 @@ impl<'s> MessageDraft<'s> {
             AnswerContent::Json => DraftDocument::Json(Value::Null),
             AnswerContent::Form => DraftDocument::Pairs(Vec::new()),
         };
-        Self { scheme, inputs, documents: vec![body], headers: Vec::new() }
+        Self { scheme, inputs, fields: &[], documents: vec![body], headers: Vec::new() }
     }
 
     /// The `[[field]]` of a token.
     fn field(&self, token: &TemplateToken) -> Option<&'s FieldRule> {
-        self.scheme.fields.iter().find(|rule| rule.at.source == token.source)
+        self.fields.iter().find(|rule| rule.at.source == token.source)
     }
 
     /// Whether a place may have this text: the template renders it, and the `[[field]]` of each
@@ -103,25 +105,15 @@ impl<'s> MessageDraft<'s> {
         's: 't,
     {
         let refused = |why| SimulationError::place(template, why);
-        let tokens = split(template, &self.scheme.texts, text)
+        let tokens = split(template, &self.scheme.texts, &self.inputs, text)
             .ok_or_else(|| refused("the profile has another text there"))?;
         let mut values = Vec::new();
         for (token, rendered) in tokens {
-            let known = match &token.source {
-                TokenSource::Merchant => Some(self.inputs.merchant),
-                TokenSource::Constant(name) => self.inputs.constants.get(name).map(String::as_str),
-                TokenSource::Header(_) | TokenSource::Field(..) => None,
-                _ => return Err(refused("a simulated partner chooses no value there")),
-            };
-            match known {
-                Some(known) if apply(&token.filters, known) == rendered.as_bytes() => {}
-                Some(_) => return Err(refused("the account has another value there")),
-                None => {
-                    let value = unfiltered(&token.filters, &rendered).into_iter().next();
-                    let value = value.ok_or_else(|| refused("its filters can't be undone"))?;
-                    values.push((token, value));
-                }
+            if !matches!(token.source, TokenSource::Header(_) | TokenSource::Field(..)) {
+                return Err(refused("a simulated partner chooses no value there"));
             }
+            let value = unfiltered(&token.filters, &rendered).into_iter().next();
+            values.push((token, value.ok_or_else(|| refused("its filters can't be undone"))?));
         }
         Ok(values)
     }
@@ -179,13 +171,14 @@ impl<'s> MessageDraft<'s> {
             }
             TokenSource::Field(document, path) => {
                 let json = self.json_value(token, value, kind);
-                let place = self.documents[*document].place(path).ok_or_else(conflict)?;
-                match place {
-                    Place::Json(place) if place.is_null() || *place == json => *place = json,
-                    Place::Pair(place) if place.is_empty() || place == value => {
-                        value.clone_into(place);
-                    }
-                    Place::Json(_) | Place::Pair(_) => return Err(conflict()),
+                let known = self.documents[*document].text(path).unwrap_or_default();
+                if known == value {
+                    return Ok(());
+                }
+                match self.documents[*document].place(path) {
+                    Some(Place::Json(place)) if known.is_empty() => *place = json,
+                    Some(Place::Pair(place)) if known.is_empty() => value.clone_into(place),
+                    Some(_) | None => return Err(conflict()),
                 }
                 Ok(())
             }

@@ -9,10 +9,10 @@ pub enum SimulationError {
         /// The part.
         part: String,
         /// The reason.
-        why: &'static str,
+        why: String,
     },
-    /// No `[[event]]` means this status.
-    #[error("the profile has no [[event]] for {0}")]
+    /// No `[[event]]` or `[[query.event]]` has this meaning.
+    #[error("the profile has no event for {0}")]
     NoEvent(String),
     /// A place can't get the value that it needs.
     #[error("{place} can't be written: {why}")]
@@ -25,12 +25,16 @@ pub enum SimulationError {
     /// The notices can't be signed with a key of ours.
     #[error("notices can't be signed: {0}")]
     Signature(&'static str),
-    /// The notice would be read as another event.
-    #[error("the notice would be read as another event than the one for {0}")]
+    /// The message would be read as another event.
+    #[error("it would be read as another event than the one for {0}")]
     OtherEvent(String),
 }
 
 impl SimulationError {
+    pub(super) fn unplayable(part: impl std::fmt::Display, why: impl std::fmt::Display) -> Self {
+        Self::Unplayable { part: part.to_string(), why: why.to_string() }
+    }
+
     pub(super) fn place(place: impl std::fmt::Display, why: &'static str) -> Self {
         Self::Place { place: place.to_string(), why }
     }

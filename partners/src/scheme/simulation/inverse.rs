@@ -4,67 +4,84 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use regex::Regex;
 
-use crate::scheme::call::rule::{NOW_MS, NOW_S};
+use crate::scheme::call::rule::{NONCE, NOW_MS, NOW_S};
 use crate::scheme::filter::Filter;
 use crate::scheme::template::{Template, TemplatePiece, TemplateToken, TokenSource};
+use crate::scheme::template_values::TemplateInputs;
 
 /// A token, and the text that it renders, filters included.
 pub(super) type RenderedToken<'t> = (&'t TemplateToken, String);
 
 /// Splits a text that a template rendered into the texts of its tokens. A token that is left out
-/// with its `[…]` is missing. `texts` are the texts that the template may name. `None` if the
-/// template does not render this text.
+/// with its `[…]` is missing, and so is one with a value of the account or the profile, which must
+/// stand there. `texts` are the texts that the template may name. `None` if the template does not
+/// render this text.
 pub(super) fn split<'t>(
     template: &'t Template,
     texts: &'t [Template],
+    inputs: &TemplateInputs<'_>,
     text: &str,
 ) -> Option<Vec<RenderedToken<'t>>> {
-    match template.pieces.as_slice() {
-        [] => return text.is_empty().then(Vec::new),
-        [TemplatePiece::Literal(literal)] => return (literal == text).then(Vec::new),
-        [TemplatePiece::Token(token)] if !matches!(token.source, TokenSource::Text(_)) => {
-            return Some(vec![(token, text.to_owned())]);
-        }
-        _ => {}
+    if let [TemplatePiece::Token(token)] = template.pieces.as_slice()
+        && matches!(token.source, TokenSource::Field(..) | TokenSource::Header(_))
+    {
+        return Some(vec![(token, text.to_owned())]);
     }
-    let mut pattern = "(?s)^".to_owned();
-    let mut tokens = Vec::new();
-    write_pattern(&template.pieces, texts, &mut pattern, &mut tokens);
-    pattern.push('$');
-    let captures = Regex::new(&pattern).ok()?.captures(text)?;
-    let found = captures.iter().skip(1).zip(tokens);
+    let mut pattern = PatternWriter { texts, inputs, pattern: "(?s)^".to_owned(), tokens: vec![] };
+    pattern.write(&template.pieces);
+    pattern.pattern.push('$');
+    if pattern.tokens.is_empty() && template.tokens().is_empty() {
+        return (template.literals().concat() == text).then(Vec::new);
+    }
+    let captures = Regex::new(&pattern.pattern).ok()?.captures(text)?;
+    let found = captures.iter().skip(1).zip(pattern.tokens);
     Some(found.filter_map(|(group, token)| Some((token, group?.as_str().to_owned()))).collect())
 }
 
-fn write_pattern<'t>(
-    pieces: &'t [TemplatePiece],
+/// Writes the pattern of the texts that a template renders, with a group for each token.
+struct PatternWriter<'t, 'i> {
     texts: &'t [Template],
-    pattern: &mut String,
-    tokens: &mut Vec<&'t TemplateToken>,
-) {
-    for piece in pieces {
-        match piece {
-            TemplatePiece::Literal(literal) => pattern.push_str(&regex::escape(literal)),
-            TemplatePiece::Token(token) => match &token.source {
-                TokenSource::Text(number) if token.filters.is_empty() => {
-                    write_pattern(&texts[*number].pieces, texts, pattern, tokens);
+    inputs: &'i TemplateInputs<'i>,
+    pattern: String,
+    tokens: Vec<&'t TemplateToken>,
+}
+
+impl<'t> PatternWriter<'t, '_> {
+    fn write(&mut self, pieces: &'t [TemplatePiece]) {
+        for piece in pieces {
+            match piece {
+                TemplatePiece::Literal(literal) => self.pattern.push_str(&regex::escape(literal)),
+                TemplatePiece::Token(token) => self.write_token(token),
+                TemplatePiece::Optional(pieces) => {
+                    self.pattern.push_str("(?:");
+                    self.write(pieces);
+                    self.pattern.push_str(")?");
                 }
-                // A mark beside the digits may be part of another value, but not of them.
-                TokenSource::Value(NOW_S | NOW_MS) if keeps_digits(&token.filters) => {
-                    pattern.push_str("([0-9]*)");
-                    tokens.push(token);
-                }
-                _ => {
-                    pattern.push_str("(.*?)");
-                    tokens.push(token);
-                }
-            },
-            TemplatePiece::Optional(pieces) => {
-                pattern.push_str("(?:");
-                write_pattern(pieces, texts, pattern, tokens);
-                pattern.push_str(")?");
             }
         }
+    }
+
+    fn write_token(&mut self, token: &'t TemplateToken) {
+        let known = match &token.source {
+            TokenSource::Text(number) if token.filters.is_empty() => {
+                return self.write(&self.texts[*number].pieces);
+            }
+            TokenSource::Merchant => Some(self.inputs.merchant),
+            TokenSource::Constant(name) => self.inputs.constants.get(name).map(String::as_str),
+            _ => None,
+        };
+        if let Some(known) = known {
+            let known = apply(&token.filters, known);
+            self.pattern.push_str(&regex::escape(&String::from_utf8_lossy(&known)));
+            return;
+        }
+        self.tokens.push(token);
+        // A mark beside such a value may be part of another one, but not of this.
+        self.pattern.push_str(match token.source {
+            TokenSource::Value(NOW_S | NOW_MS) if keeps_digits(&token.filters) => "([0-9]*)",
+            TokenSource::Value(NONCE) if keeps_digits(&token.filters) => "([0-9a-f]*)",
+            _ => "(.*?)",
+        });
     }
 }
 
@@ -81,6 +98,17 @@ pub(super) fn unfiltered(filters: &[Filter], text: &str) -> Vec<String> {
     }
     values.retain(|value| apply(filters, value) == text.as_bytes());
     values
+}
+
+/// Whether the value that these filters change into a text is known from the text.
+pub(super) fn are_exact(filters: &[Filter]) -> bool {
+    let is_lossy = |filter: &Filter| {
+        matches!(
+            filter,
+            Filter::Upper | Filter::Lower | Filter::Trim | Filter::Ascii | Filter::First(_)
+        )
+    };
+    !filters.iter().any(is_lossy)
 }
 
 /// What the filters make of a value.
@@ -128,6 +156,8 @@ fn before(filter: &Filter, text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::scheme::template::TemplateNames;
 
@@ -147,6 +177,9 @@ mod tests {
             ("", "x", None),
             ("a={order}&b={ref}", "a=1&b=2", Some("{order}=1 {ref}=2")),
             ("a={order}&b={ref}", "a=1&c=2", None),
+            ("{merchant}-{order}", "SHOP-1-o-1", Some("{order}=o-1")),
+            ("{merchant}-{order}", "OTHER-o-1", None),
+            ("{merchant|lower}", "shop-1", Some("")),
             // The dot is a dot.
             ("v1.{ref}", "v1x2", None),
             ("{order}[-{ref}]", "o-r", Some("{order}=o {ref}=r")),
@@ -158,7 +191,13 @@ mod tests {
             ),
         ] {
             let template = template(written);
-            let tokens = split(&template, &[], text).map(|tokens| {
+            let inputs = TemplateInputs {
+                merchant: "SHOP-1",
+                constants: &BTreeMap::new(),
+                decryption_keys: &[],
+                values: &[],
+            };
+            let tokens = split(&template, &[], &inputs, text).map(|tokens| {
                 let one = |(token, text): &RenderedToken<'_>| format!("{}={text}", token.written);
                 tokens.iter().map(one).collect::<Vec<_>>().join(" ")
             });

@@ -12,7 +12,7 @@ use super::sample::sample;
 use crate::directory::account::Account;
 use crate::scheme::ack::{AckBody, AckKind};
 use crate::scheme::compiled::Scheme;
-use crate::scheme::crypt::{KeyStrength, ReadyKey};
+use crate::scheme::crypt::{KeyKind, KeyStrength, ReadyKey};
 use crate::scheme::map::find_event;
 use crate::scheme::message::{ParsedMessage, TemplateContext};
 use crate::scheme::request::NoticeRequest;
@@ -71,7 +71,7 @@ pub enum NoticeFlaw {
 /// because some partners send the secret itself.
 pub struct SimulatedNotice {
     /// The HTTP method.
-    pub method: String,
+    pub method: &'static str,
     /// The query to add to the address. Empty if there is none.
     pub query: String,
     /// The headers, `content-type` included.
@@ -106,24 +106,6 @@ impl Account {
         Err(refused.unwrap_or_else(name))
     }
 
-    /// Checks whether a simulated partner can play this account at `now`. Errors: what it can't do.
-    pub fn check_simulation(&self, now: Time) -> Result<(), SimulationError> {
-        let scheme = self.profile().scheme();
-        let unplayable =
-            |part: &str, why| Err(SimulationError::Unplayable { part: part.to_owned(), why });
-        if scheme.create.as_ref().is_none_or(|create| create.offer.is_none()) {
-            return unplayable("[create]", "this profile creates no payment by a call");
-        }
-        if scheme.oauth.is_some() {
-            return unplayable("[oauth]", "a simulated partner issues no access tokens");
-        }
-        if let Some(rule) = scheme.documents.iter().find(|rule| rule.decrypt.is_some()) {
-            let part = format!("[[document]] {}", rule.name);
-            return unplayable(&part, "a simulated partner encrypts nothing");
-        }
-        signer(self, now).map(drop)
-    }
-
     /// Whether this is how we acknowledge a notice.
     pub fn is_acknowledgement(&self, status: u16, body: &[u8]) -> bool {
         let Some(rule) = self.profile().scheme().acks.rule(AckKind::Accepted) else {
@@ -132,8 +114,9 @@ impl Account {
         let is_body = match &rule.body {
             AckBody::Fixed(fixed) => body == fixed.as_bytes(),
             AckBody::Template(template) => {
-                let texts = &self.profile().scheme().texts;
-                std::str::from_utf8(body).is_ok_and(|text| split(template, texts, text).is_some())
+                let (texts, inputs) = (&self.profile().scheme().texts, self.template_inputs());
+                let text = std::str::from_utf8(body);
+                text.is_ok_and(|text| split(template, texts, &inputs, text).is_some())
             }
         };
         status == rule.status && is_body
@@ -159,6 +142,10 @@ struct NoticeWriter<'a> {
 }
 
 impl<'a> NoticeWriter<'a> {
+    fn method(&self) -> &'static str {
+        if self.scheme.takes_method("POST") { "POST" } else { "GET" }
+    }
+
     fn inputs(&self) -> TemplateInputs<'a> {
         self.account.template_inputs()
     }
@@ -169,9 +156,10 @@ impl<'a> NoticeWriter<'a> {
         flaw: Option<NoticeFlaw>,
         now: Time,
     ) -> Result<SimulatedNotice, SimulationError> {
-        let mut draft = self.filled(event)?;
-        let (sign, ready) = signer(self.account, now)?;
-        let written = self.signed(draft.clone(), sign, &ready)?;
+        let (sign, key) = signer(self.account, now)?;
+        let ready = key.ready;
+        let mut draft = self.filled(event, key.name)?;
+        let written = self.signed(draft.clone(), sign, ready)?;
         if !self.is_read_as(event, &written) {
             return Err(SimulationError::OtherEvent(self.values.status.as_str().to_owned()));
         }
@@ -188,26 +176,28 @@ impl<'a> NoticeWriter<'a> {
                 if let Some(paid_at) = place(places, |places| places.paid_at.as_ref()) {
                     draft.remove(paid_at);
                 }
-                self.signed(draft, sign, &ready)?
+                self.signed(draft, sign, ready)?
             }
             Some(NoticeFlaw::AmountKind) => {
                 if let Some(amount) = place(places, |places| places.amount.as_ref()) {
                     draft.change_kind(amount);
                 }
-                self.signed(draft, sign, &ready)?
+                self.signed(draft, sign, ready)?
             }
         };
         let EncodedMessage { query, mut headers, body } = written;
         let content_type = self.scheme.content_types.first().filter(|_| !body.is_empty());
         headers.extend(content_type.map(|name| ("content-type".to_owned(), name.clone())));
-        let method = if self.scheme.takes_method("POST") { "POST" } else { "GET" };
-        Ok(SimulatedNotice { method: method.to_owned(), query, headers, body })
+        Ok(SimulatedNotice { method: self.method(), query, headers, body })
     }
 
-    /// A draft with all values, not signed.
-    fn filled(&self, event: &EventRule) -> Result<MessageDraft<'a>, SimulationError> {
+    /// A draft with all values, not signed; it names the key that will sign it.
+    fn filled(&self, event: &EventRule, key: &str) -> Result<MessageDraft<'a>, SimulationError> {
         let (scheme, values) = (self.scheme, self.values);
         let mut draft = MessageDraft::of_notice(scheme, self.inputs());
+        if let Some(place) = &scheme.key.id {
+            draft.put(place, key, JsonKind::Text)?;
+        }
         let places = (&scheme.map, &event.places);
         put_payment(&mut draft, places, &values.payment)?;
         let nonce = place(places, |places| places.nonce.as_ref());
@@ -281,7 +271,7 @@ impl<'a> NoticeWriter<'a> {
         with: impl FnOnce(&ParsedMessage<'_>) -> T,
     ) -> Option<T> {
         let request = NoticeRequest {
-            method: if self.scheme.takes_method("POST") { "POST" } else { "GET" },
+            method: self.method(),
             query: &written.query,
             headers: written.headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect(),
             body: &written.body,
@@ -300,18 +290,28 @@ impl<'a> NoticeWriter<'a> {
 const NOT_OURS: SimulationError =
     SimulationError::Signature("the profile takes a key that only the partner has");
 
-/// The first way of signing that the account has a key for, and its newest key.
-fn signer(account: &Account, now: Time) -> Result<(&SignRule, ReadyKey), SimulationError> {
+/// A shared key of the account, for one way of signing.
+struct SharedKey<'a> {
+    ready: &'a ReadyKey,
+    /// The partner's name for the key.
+    name: &'a str,
+}
+
+/// The first way of signing that the account has a shared key for, and its newest one.
+fn signer(account: &Account, now: Time) -> Result<(&SignRule, SharedKey<'_>), SimulationError> {
     let mut why = NOT_OURS;
     for (number, sign) in account.profile().scheme().signs.iter().enumerate() {
-        let valid = account.scheme_keys().keys.iter().filter(|key| key.is_valid_at(now));
-        let newest = valid.max_by_key(|key| key.valid_from);
-        let Some(ready) = newest.and_then(|key| key.ready[number].clone()) else {
-            why = SimulationError::Signature("the account has no key for it that is valid now");
+        if sign.algorithm.key_kind() == KeyKind::Public {
             continue;
-        };
-        if ready.secret().is_some() {
-            return Ok((sign, ready));
+        }
+        let valid = account.scheme_keys().keys.iter().filter(|key| key.is_valid_at(now));
+        let shared = valid.filter_map(|key| {
+            let ready = key.ready[number].as_ref().filter(|ready| ready.secret().is_some())?;
+            Some((key.valid_from, SharedKey { ready, name: key.name() }))
+        });
+        match shared.max_by_key(|(from, _)| *from) {
+            Some((_, key)) => return Ok((sign, key)),
+            None => why = SimulationError::Signature("no key for notices is valid now"),
         }
     }
     Err(why)
