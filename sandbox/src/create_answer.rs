@@ -72,28 +72,29 @@ impl SessionOffer {
         self.body(&self.values())
     }
 
-    fn respond(&self) -> Result<HttpResponse, RequestProblem> {
-        self.text().map(respond_json)
-    }
-
-    fn respond_broken(&self, breach: ContractBreach) -> Result<HttpResponse, RequestProblem> {
+    /// Responds with a breach of the contract. `text` is the body of the offer.
+    fn respond_broken(
+        &self,
+        breach: ContractBreach,
+        text: &str,
+    ) -> Result<HttpResponse, RequestProblem> {
         let with_url = |url: &str| {
             let shown =
                 SimulatedOffer { qr_payload: None, redirect_url: Some(url), ..self.values() };
             self.body(&shown)
         };
         let shown = self.values();
-        let text = match breach {
+        let broken = match breach {
             ContractBreach::Redirect => {
                 let location = (header::LOCATION, self.page_url.clone());
                 return Ok(HttpResponse::Found().insert_header(location).finish());
             }
             ContractBreach::Html => Ok("<!doctype html><title>Welcome</title>".to_owned()),
-            ContractBreach::Array => self.text().map(|text| format!("[{text}]")),
-            ContractBreach::TwiceKeyed => self.text().map(|text| {
+            ContractBreach::Array => Ok(format!("[{text}]")),
+            ContractBreach::TwiceKeyed => {
                 let key = text.get(1..).unwrap_or_default().split(':').next().unwrap_or_default();
-                text.replacen('{', &format!("{{{key}:\"sbx-other\","), 1)
-            }),
+                Ok(text.replacen('{', &format!("{{{key}:\"sbx-other\","), 1))
+            }
             ContractBreach::NoRef => self.body(&SimulatedOffer { provider_ref: None, ..shown }),
             ContractBreach::Both => {
                 let (redirect_url, qr_payload) = (Some(&*self.page_url), Some(&*self.qr_payload));
@@ -119,56 +120,56 @@ impl SessionOffer {
                 self.body(&SimulatedOffer { expires_at, ..shown })
             }
         };
-        let text = text?;
-        if text == self.text()? {
+        let broken = broken?;
+        if broken == text {
             let detail = format!("the partner's profile reads no value that {breach:?} is about");
             return Err(RequestProblem::new(400, "no_such_trouble", detail));
         }
-        Ok(respond_json(text))
-    }
-
-    fn respond_cut(&self) -> Result<HttpResponse, RequestProblem> {
-        let text = self.text()?;
-        let half = Bytes::copy_from_slice(&text.as_bytes()[..text.len() / 2]);
-        // Actix drops unwritten bytes when a body fails. The pause lets the first half be sent.
-        let broken = async {
-            sleep(HALF_SENT).await;
-            Err(io::Error::new(io::ErrorKind::BrokenPipe, "the plan cuts this answer"))
-        };
-        let chunks = stream::iter([Ok(half)]).chain(stream::once(Box::pin(broken)));
-        let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
-        let body = SizedStream::new(length, chunks);
-        Ok(HttpResponse::Ok().content_type("application/json").body(body))
-    }
-
-    /// A valid response with a filler field that makes it huge.
-    fn respond_huge(&self) -> Result<HttpResponse, RequestProblem> {
-        let text = self.text()?;
-        let chunk = Bytes::from(vec![b'x'; CHUNK_BYTES]);
-        let filler = std::iter::repeat_n(chunk, HUGE_BYTES / CHUNK_BYTES);
-        let chunks = std::iter::once(Bytes::from_static(b"{\"filler\":\""))
-            .chain(filler)
-            .chain([Bytes::from_static(b"\","), Bytes::from(text[1..].to_owned())]);
-        let body = BodyStream::new(stream::iter(chunks.map(Ok::<_, io::Error>)));
-        Ok(HttpResponse::Ok().content_type("application/json").body(body))
+        Ok(respond_json(broken))
     }
 }
 
-/// Responds to a create call as planned.
+/// Half of a response, and then no more.
+fn respond_cut(text: &str) -> HttpResponse {
+    let half = Bytes::copy_from_slice(&text.as_bytes()[..text.len() / 2]);
+    // Actix drops unwritten bytes when a body fails. The pause lets the first half be sent.
+    let broken = async {
+        sleep(HALF_SENT).await;
+        Err(io::Error::new(io::ErrorKind::BrokenPipe, "the plan cuts this answer"))
+    };
+    let chunks = stream::iter([Ok(half)]).chain(stream::once(Box::pin(broken)));
+    let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
+    let body = SizedStream::new(length, chunks);
+    HttpResponse::Ok().content_type("application/json").body(body)
+}
+
+/// A valid response with a filler field that makes it huge.
+fn respond_huge(text: &str) -> HttpResponse {
+    let chunk = Bytes::from(vec![b'x'; CHUNK_BYTES]);
+    let filler = std::iter::repeat_n(chunk, HUGE_BYTES / CHUNK_BYTES);
+    let chunks = std::iter::once(Bytes::from_static(b"{\"filler\":\""))
+        .chain(filler)
+        .chain([Bytes::from_static(b"\","), Bytes::from(text[1..].to_owned())]);
+    let body = BodyStream::new(stream::iter(chunks.map(Ok::<_, io::Error>)));
+    HttpResponse::Ok().content_type("application/json").body(body)
+}
+
+/// Responds to a create call as planned. `text` is the body of the offer.
 pub(crate) async fn respond(
     answer: PlannedAnswer,
     offered: &SessionOffer,
+    text: String,
     timeout_ms: u64,
 ) -> Result<HttpResponse, RequestProblem> {
     match answer {
-        PlannedAnswer::Session => offered.respond(),
+        PlannedAnswer::Session => Ok(respond_json(text)),
         PlannedAnswer::Delayed => {
             sleep(Duration::from_millis(DELAY_MS_MAX.min(timeout_ms / 2))).await;
-            offered.respond()
+            Ok(respond_json(text))
         }
         PlannedAnswer::Slow => {
             sleep(Duration::from_millis(timeout_ms + TOO_LATE_MS)).await;
-            offered.respond()
+            Ok(respond_json(text))
         }
         PlannedAnswer::Refused(status) => {
             Err(RequestProblem::new(status, "refused_as_asked", "the description requests it"))
@@ -178,9 +179,9 @@ pub(crate) async fn respond(
             let body = json!({"error": "the description requests it"});
             Ok(HttpResponse::build(status).json(body))
         }
-        PlannedAnswer::Cut => offered.respond_cut(),
-        PlannedAnswer::Huge => offered.respond_huge(),
-        PlannedAnswer::Broken(breach) => offered.respond_broken(breach),
+        PlannedAnswer::Cut => Ok(respond_cut(&text)),
+        PlannedAnswer::Huge => Ok(respond_huge(&text)),
+        PlannedAnswer::Broken(breach) => offered.respond_broken(breach, &text),
     }
 }
 

@@ -142,7 +142,7 @@ impl Partner {
         let payer = if plan.is_some() { Payer::Plan } else { Payer::Person };
         let offer = self.build_offer(&call, (&page, &provider_ref), expires_at, now);
         // A payment is only opened if its offer can be written.
-        offer.text()?;
+        let text = offer.text()?;
         if answer.opens_payment() {
             let page = page.into_boxed_str();
             let hosting = troubles.map(plan_payer_defects).unwrap_or_default();
@@ -165,7 +165,8 @@ impl Partner {
                 self.run_plan(payment, plan).await;
             }
         }
-        create_answer::respond(answer, &offer, self.create_endpoint.terms.timeout_ms).await
+        let timeout_ms = self.create_endpoint.terms.timeout_ms;
+        create_answer::respond(answer, &offer, text, timeout_ms).await
     }
 
     fn build_offer(

@@ -10,7 +10,7 @@ use crate::create::CreateRequest;
 use crate::directory::account::Account;
 use crate::outbound::Reach;
 use crate::remote::exchange::CreateError;
-use crate::remote::partner_call::{CallKind, calling, rule};
+use crate::remote::partner_call::{CallKind, rule};
 use crate::scheme::call::rule::ACCESS_TOKEN;
 use crate::scheme::call::{CallRequest, RequestBuilder};
 use crate::scheme::compiled::Scheme;
@@ -97,7 +97,8 @@ impl Account {
         ACCESS_TOKEN_MASK.clone_into(&mut values[ACCESS_TOKEN]);
         let keys = self.scheme_keys().call_keys(call_rule.0, now);
         let sent = |keys, signature| {
-            let calling = RequestBuilder { signature, ..calling(self, call_rule, keys, api_url) };
+            let calling =
+                RequestBuilder { signature, ..RequestBuilder::of(self, call_rule, keys, api_url) };
             calling.build(values.clone()).map_err(|why| refused(self, &why))
         };
         let real = sent(keys, None)?;

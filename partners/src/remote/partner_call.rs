@@ -11,7 +11,6 @@ use crate::outbound::{Reach, UrlProblem};
 use crate::scheme::call::rule::{ACCESS_TOKEN, AnswerContent, CallRule, ORDER};
 use crate::scheme::call::{CallBuildError, CallRequest, CommonValues, RequestBuilder};
 use crate::scheme::compiled::Scheme;
-use crate::scheme::keys::CallKeys;
 
 /// The kinds of calls that a scheme may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,19 +40,6 @@ pub(crate) enum RequestError {
     Header(String),
     #[error("{0}")]
     Address(UrlProblem),
-}
-
-/// The inputs that a scheme builds a call from.
-pub(crate) fn calling<'a>(
-    account: &'a Account,
-    (rule, accept): (&'a CallRule, Option<&'static str>),
-    keys: CallKeys<'a>,
-    api_url: &'a str,
-) -> RequestBuilder<'a> {
-    let scheme = account.profile().scheme();
-    let (limits, inputs) = (account.profile().limits(), account.template_inputs());
-    let api_url = api_url.trim_end_matches('/');
-    RequestBuilder { scheme, rule, limits, inputs, keys, api_url, accept, signature: None }
 }
 
 /// The rule of a call, and the value of its `Accept` header. `None` if the scheme has no such call.
@@ -98,7 +84,7 @@ impl PartnerCall {
         let keys = self.account.scheme_keys().call_keys(rule.0, self.now);
         let mut values = self.values.clone();
         token.clone_into(&mut values[ACCESS_TOKEN]);
-        calling(&self.account, rule, keys, &self.api_url).build(values)
+        RequestBuilder::of(&self.account, rule, keys, &self.api_url).build(values)
     }
 
     /// The HTTP request with this token, to a checked address. Errors: `RequestError`.

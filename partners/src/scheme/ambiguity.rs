@@ -232,9 +232,7 @@ impl ReadingPattern<'_> {
         if let Some(shape) = shape(self.scheme, token) {
             return shape;
         }
-        if !token.filters.is_empty()
-            && !matches!(token.source, TokenSource::Field(..) | TokenSource::Header(_))
-        {
+        if !token.filters.is_empty() && !token.is_place() {
             return ".*".to_owned();
         }
         let is_field = matches!(token.source, TokenSource::Field(..));
@@ -257,10 +255,10 @@ const URL_SHAPE: &str = r#"[^\x00-\x20"<>\\^`{|}\[\]\x{feff}]*"#;
 /// The pattern of a value's shape, independent of what follows it. `None` if it may be any text.
 pub(super) fn shape(scheme: &Scheme, token: &TemplateToken) -> Option<String> {
     if let Some(filter) = token.filters.last() {
-        return filter.shape().map(str::to_owned).or_else(|| {
-            let is_place = matches!(token.source, TokenSource::Field(..) | TokenSource::Header(_));
-            is_place.then(|| shape_of_place(scheme, token)).flatten()
-        });
+        return filter
+            .shape()
+            .map(str::to_owned)
+            .or_else(|| token.is_place().then(|| shape_of_place(scheme, token)).flatten());
     }
     match &token.source {
         TokenSource::Field(..) | TokenSource::Header(_) => shape_of_place(scheme, token),

@@ -24,7 +24,7 @@ use regex::Regex;
 use super::file::read;
 use super::lint;
 use super::pairs::{PairList, PairOrder, PairSelection};
-use super::template::{Template, TemplateToken, TokenSource, path};
+use super::template::{Template, TemplateToken, path};
 use crate::profile::Profile;
 use crate::profile::mistake::ProfileMistake;
 use crate::profile::spanned::Spanned;
@@ -218,9 +218,7 @@ impl ProfileCompiler {
     /// Parses a template that must be one token of a header or a document.
     pub(super) fn parse_token(&mut self, text: &SpannedText) -> Option<TemplateToken> {
         let template = self.parse_template(text)?;
-        let token = template.single().filter(|token| {
-            matches!(token.source, TokenSource::Header(_) | TokenSource::Field(..))
-        });
+        let token = template.single().filter(|token| token.is_place());
         if token.is_none() {
             let problem =
                 "write one place here, such as \"{f.status}\", \"{q.status}\" or \"{h.X-Status}\"";

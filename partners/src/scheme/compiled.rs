@@ -11,7 +11,7 @@ use crate::scheme::rules::{
     NameCase, NoticeFormat, OpenParts, Requirement, SignRule,
 };
 use crate::scheme::template;
-use crate::scheme::template::{Template, TemplateToken, TokenSource};
+use crate::scheme::template::{Template, TemplateToken};
 
 /// A compiled scheme.
 #[derive(Clone, Debug)]
@@ -58,11 +58,8 @@ impl Scheme {
     /// the profile reads a merchant, every `[[sign]]` signs a text, and the notice is a posted JSON
     /// document.
     pub(crate) fn is_found_by_merchant(&self) -> bool {
-        let is_place = |token: &&TemplateToken| {
-            matches!(token.source, TokenSource::Header(_) | TokenSource::Field(..))
-        };
         let merchant = self.map.merchant.as_ref();
-        merchant.is_some_and(|merchant| merchant.tokens().iter().any(is_place))
+        merchant.is_some_and(|merchant| merchant.tokens().iter().any(|token| token.is_place()))
             && self.signs.iter().all(|sign| sign.algorithm.signs_the_text())
             && self.content == NoticeFormat::Json
             && self.takes_method("POST")

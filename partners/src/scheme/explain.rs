@@ -22,7 +22,7 @@ use super::keys::SchemeKey;
 use super::message::{ParsedMessage, TemplateContext};
 use super::request::NoticeRequest;
 use super::signature_encoding::SignatureEncoding;
-use super::template::{Template, TemplatePiece, TemplateToken, TokenSource};
+use super::template::{Template, TemplatePiece, TemplateToken};
 use super::template_values::TemplateValueError;
 use crate::directory::Directory;
 use crate::directory::account::Account;
@@ -176,9 +176,7 @@ fn quoted(value: Result<Vec<u8>, TemplateValueError>) -> String {
 fn places(scheme: &Scheme, context: TemplateContext<'_>) -> Vec<ExplainedField> {
     let mut places: Vec<ExplainedField> = Vec::new();
     for token in crate::scheme::tokens::every_token(scheme) {
-        if !matches!(token.source, TokenSource::Header(_) | TokenSource::Field(..))
-            || places.iter().any(|place| place.token == token.written)
-        {
+        if !token.is_place() || places.iter().any(|place| place.token == token.written) {
             continue;
         }
         let (kind, value) = match context.find_value(token) {

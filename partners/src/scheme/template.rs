@@ -51,6 +51,13 @@ pub(crate) struct TemplateToken {
     pub(crate) written: String,
 }
 
+impl TemplateToken {
+    /// Whether it is a place of a message: a header, or a field of a document.
+    pub(crate) fn is_place(&self) -> bool {
+        matches!(self.source, TokenSource::Header(_) | TokenSource::Field(..))
+    }
+}
+
 /// A piece of a template: a literal, a token, or an optional `[…]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TemplatePiece {

@@ -6,6 +6,7 @@
 use payfold_schemas::digest::Digest;
 use payfold_schemas::time::Time;
 
+use crate::directory::account::Account;
 use crate::limits::BodyLimits;
 use crate::scheme::call::rule::{
     BodyContent, CallCredential, CallMethod, CallRule, CallSign, FieldsPlace, KEY_SERIAL, ORDER,
@@ -131,7 +132,20 @@ impl CommonValues<'_> {
     }
 }
 
-impl RequestBuilder<'_> {
+impl<'a> RequestBuilder<'a> {
+    /// A builder of the requests of one account. `rule` has the media type for `Accept` with it.
+    pub(crate) fn of(
+        account: &'a Account,
+        (rule, accept): (&'a CallRule, Option<&'static str>),
+        keys: CallKeys<'a>,
+        api_url: &'a str,
+    ) -> Self {
+        let scheme = account.profile().scheme();
+        let (limits, inputs) = (account.profile().limits(), account.template_inputs());
+        let api_url = api_url.trim_end_matches('/');
+        Self { scheme, rule, limits, inputs, keys, api_url, accept, signature: None }
+    }
+
     /// Builds the request with these values. Errors: `CallBuildError`.
     pub(crate) fn build(&self, mut values: Vec<String>) -> Result<CallRequest, CallBuildError> {
         let rule = self.rule;

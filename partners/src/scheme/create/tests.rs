@@ -83,16 +83,12 @@ fn put(
     request: &CreateRequest,
 ) -> Result<(CallRequest, RequestedSession), CallBuildError> {
     let rule = &create(account).rule;
-    let calling = RequestBuilder {
-        scheme: account.profile().scheme(),
-        rule,
-        limits: account.profile().limits(),
-        inputs: account.template_inputs(),
-        keys: account.scheme_keys().call_keys(rule, NOW),
-        signature: None,
-        api_url: "https://api.example",
-        accept: Some("application/json"),
-    };
+    let calling = RequestBuilder::of(
+        account,
+        (rule, Some("application/json")),
+        account.scheme_keys().call_keys(rule, NOW),
+        "https://api.example",
+    );
     let (values, asked) = create(account).values(calling.scheme, request, NOW)?;
     Ok((calling.build(values)?, asked))
 }

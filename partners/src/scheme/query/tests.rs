@@ -66,16 +66,12 @@ fn query(account: &Account) -> &SchemeQuery {
 
 fn put(account: &Account, question: &PaymentQuery) -> Result<CallRequest, CallBuildError> {
     let rule = &query(account).question;
-    let calling = RequestBuilder {
-        scheme: account.profile().scheme(),
-        rule,
-        limits: account.profile().limits(),
-        inputs: account.template_inputs(),
-        keys: account.scheme_keys().call_keys(rule, NOW),
-        signature: None,
-        api_url: "https://api.example",
-        accept: query(account).answer.content.accept(),
-    };
+    let calling = RequestBuilder::of(
+        account,
+        (rule, query(account).answer.content.accept()),
+        account.scheme_keys().call_keys(rule, NOW),
+        "https://api.example",
+    );
     calling.build(query(account).values(question, NOW)?)
 }
 

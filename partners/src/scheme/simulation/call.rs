@@ -136,16 +136,12 @@ impl Account {
         let found = found_values(rule, &self.template_inputs(), request)?;
         let values = (0..COMMON.len() + more).map(|number| value_of(number, &found));
         let values = values.collect::<Result<Vec<_>, _>>()?;
-        let builder = RequestBuilder {
-            scheme: self.profile().scheme(),
-            rule,
-            limits: self.profile().limits(),
-            inputs: self.template_inputs(),
-            keys: self.scheme_keys().call_keys(rule, now),
-            api_url: request.base_url,
-            accept: None,
-            signature: None,
-        };
+        let builder = RequestBuilder::of(
+            self,
+            (rule, None),
+            self.scheme_keys().call_keys(rule, now),
+            request.base_url,
+        );
         let built = builder.build(values.clone());
         let built = built.map_err(|why| CallReadError::Unbuildable(why.to_string()))?;
         if let Some((_, signature)) = &built.signed {

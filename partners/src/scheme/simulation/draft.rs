@@ -81,17 +81,20 @@ impl<'s> MessageDraft<'s> {
     /// Whether a place may have this text: the template renders it, and the `[[field]]` of each
     /// token takes its value.
     pub(super) fn fits(&self, template: &Template, text: &str) -> bool {
-        let takes = |(token, value): &(&TemplateToken, String)| {
-            let Some(rule) = self.field(token) else { return true };
-            let has_shape = match rule.shape {
-                Some(JsonType::Integer) => value.parse::<i64>().is_ok(),
-                Some(JsonType::Number) => as_number(value).is_some(),
-                Some(JsonType::Bool) => matches!(value.as_str(), "true" | "false"),
-                Some(JsonType::String) | None => true,
-            };
-            has_shape && rule.pattern.as_ref().is_none_or(|pattern| pattern.is_match(value))
+        let values = self.solve(template, text);
+        values.is_ok_and(|values| values.iter().all(|(token, value)| self.takes(token, value)))
+    }
+
+    /// Whether the `[[field]]` of a token takes this value.
+    fn takes(&self, token: &TemplateToken, value: &str) -> bool {
+        let Some(rule) = self.field(token) else { return true };
+        let has_shape = match rule.shape {
+            Some(JsonType::Integer) => value.parse::<i64>().is_ok(),
+            Some(JsonType::Number) => as_number(value).is_some(),
+            Some(JsonType::Bool) => matches!(value, "true" | "false"),
+            Some(JsonType::String) | None => true,
         };
-        self.solve(template, text).is_ok_and(|values| values.iter().all(takes))
+        has_shape && rule.pattern.as_ref().is_none_or(|pattern| pattern.is_match(value))
     }
 
     /// Values for the tokens of a template with which it renders this text. Tokens of the account
@@ -109,7 +112,7 @@ impl<'s> MessageDraft<'s> {
             .ok_or_else(|| refused("the profile has another text there"))?;
         let mut values = Vec::new();
         for (token, rendered) in tokens {
-            if !matches!(token.source, TokenSource::Header(_) | TokenSource::Field(..)) {
+            if !token.is_place() {
                 return Err(refused("a simulated partner chooses no value there"));
             }
             let value = unfiltered(&token.filters, &rendered).into_iter().next();
@@ -126,13 +129,12 @@ impl<'s> MessageDraft<'s> {
         text: &str,
         kind: JsonKind,
     ) -> Result<(), SimulationError> {
-        if !self.fits(template, text) {
-            // Says first if the template can't render it at all.
-            self.solve(template, text)?;
+        let values = self.solve(template, text)?;
+        if !values.iter().all(|(token, value)| self.takes(token, value)) {
             let why = "the [[field]] of its place takes another text";
             return Err(SimulationError::place(template, why));
         }
-        for (token, value) in self.solve(template, text)? {
+        for (token, value) in values {
             self.put_value(token, &value, kind)?;
         }
         Ok(())

@@ -22,17 +22,17 @@ pub(super) fn split<'t>(
     inputs: &TemplateInputs<'_>,
     text: &str,
 ) -> Option<Vec<RenderedToken<'t>>> {
-    if let [TemplatePiece::Token(token)] = template.pieces.as_slice()
-        && matches!(token.source, TokenSource::Field(..) | TokenSource::Header(_))
-    {
-        return Some(vec![(token, text.to_owned())]);
+    match template.pieces.as_slice() {
+        [] => return text.is_empty().then(Vec::new),
+        [TemplatePiece::Literal(literal)] => return (literal == text).then(Vec::new),
+        [TemplatePiece::Token(token)] if token.is_place() => {
+            return Some(vec![(token, text.to_owned())]);
+        }
+        _ => {}
     }
     let mut pattern = PatternWriter { texts, inputs, pattern: "(?s)^".to_owned(), tokens: vec![] };
     pattern.write(&template.pieces);
     pattern.pattern.push('$');
-    if pattern.tokens.is_empty() && template.tokens().is_empty() {
-        return (template.literals().concat() == text).then(Vec::new);
-    }
     let captures = Regex::new(&pattern.pattern).ok()?.captures(text)?;
     let found = captures.iter().skip(1).zip(pattern.tokens);
     Some(found.filter_map(|(group, token)| Some((token, group?.as_str().to_owned()))).collect())

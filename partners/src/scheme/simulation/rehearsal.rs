@@ -75,16 +75,12 @@ impl Sample<'_> {
     }
 
     fn build(&self, rule: &CallRule, values: Vec<String>) -> Result<CallRequest, CallBuildError> {
-        let builder = RequestBuilder {
-            scheme: self.account.profile().scheme(),
-            rule,
-            limits: self.account.profile().limits(),
-            inputs: self.account.template_inputs(),
-            keys: self.account.scheme_keys().call_keys(rule, self.now),
-            api_url: self.url,
-            accept: None,
-            signature: None,
-        };
+        let builder = RequestBuilder::of(
+            self.account,
+            (rule, None),
+            self.account.scheme_keys().call_keys(rule, self.now),
+            self.url,
+        );
         builder.build(values)
     }
 

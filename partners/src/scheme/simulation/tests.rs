@@ -148,16 +148,12 @@ fn a_written_notice_is_read_as_it_was_meant() {
 }
 
 fn build(account: &Account, rule: &CallRule, values: Vec<String>) -> CallRequest {
-    let builder = RequestBuilder {
-        scheme: account.profile().scheme(),
-        rule,
-        limits: account.profile().limits(),
-        inputs: account.template_inputs(),
-        keys: account.scheme_keys().call_keys(rule, NOW),
-        signature: None,
-        api_url: SANDBOX,
-        accept: Some("application/json"),
-    };
+    let builder = RequestBuilder::of(
+        account,
+        (rule, Some("application/json")),
+        account.scheme_keys().call_keys(rule, NOW),
+        SANDBOX,
+    );
     builder.build(values).unwrap_or_else(|why| panic!("{why}"))
 }
 
