@@ -75,7 +75,6 @@ fn evaluate_rule(rule: Rule, observed: &RunObservations) -> Finding {
         Rule::IpnIds => notices::check_ids(observed),
         Rule::IpnAmount => notices::check_amounts(observed),
         Rule::IpnCurrency => notices::check_currencies(observed),
-        Rule::IpnPaidAt => notices::check_paid_at(observed),
         Rule::IpnPaidInSession => notices::check_paid_in_session(observed),
         Rule::IpnTimestamp => notices::check_timestamps(observed),
         Rule::IpnRetryBusy | Rule::IpnRetrySilent => notices::check_retries(observed, rule),

@@ -2,12 +2,13 @@
 //! returns. Plain data. `judge` decides from this data only.
 
 use std::fmt;
+use std::sync::Arc;
 
-use payfold_partners::profile::TimeRule;
+use payfold_partners::profile::Profile;
 use payfold_partners::remote::CreateOutcome;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Presentation;
-use payfold_schemas::ids::{MerchantCode, OrderId};
+use payfold_schemas::ids::{MerchantCode, OrderId, ProviderRef};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::time::Time;
@@ -59,23 +60,10 @@ pub struct RunParameters {
     pub amount: Amount,
     /// The currency of every payment.
     pub currency: Currency,
-    /// The profile's rule for timestamps.
-    pub time: TimeRule,
-    /// Whether a payment's IPNs must carry the create answer's providerRef.
-    pub(crate) session_ref: SessionRef,
-    /// Whether addresses of this machine and of private networks are allowed.
-    pub(crate) reach: payfold_partners::outbound::Reach,
+    /// The account's profile: its scheme, its time rule and its stage.
+    pub(crate) profile: Arc<Profile>,
     /// The platforms that frame the hosted page in their own pages.
     pub platforms: Vec<Url>,
-}
-
-/// The profile's rule for the providerRef of IPNs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SessionRef {
-    /// It must be the session's.
-    Same,
-    /// It may belong to another transaction of the same payment.
-    Any,
 }
 
 /// All observations of a run.
@@ -85,6 +73,9 @@ pub struct RunObservations {
     pub parameters: RunParameters,
     /// The payments of the run.
     pub payments: Vec<ObservedPayment>,
+    /// The number of requests to the IPN address that no key has signed and that name no payment of
+    /// the run.
+    pub(crate) strangers: usize,
     /// What people checked.
     pub attested: Vec<Attestation>,
 }
@@ -137,41 +128,56 @@ pub struct IpnDelivery {
 pub enum IpnReading {
     /// Not a notice; the code of the refusal.
     Unread(&'static str),
-    /// Without a valid signature of the account it names; the named account.
+    /// Without a valid signature of the certified account; the account that it names.
     Unsigned(Option<String>),
+    /// With a valid signature, and a content that is not admissible: why.
+    Inadmissible(String),
     /// With a valid signature.
     Signed(SignedIpn),
 }
 
+impl IpnReading {
+    /// The content of an admissible IPN.
+    pub(crate) fn signed(&self) -> Option<&SignedIpn> {
+        match self {
+            Self::Signed(ipn) => Some(ipn),
+            Self::Unread(_) | Self::Unsigned(_) | Self::Inadmissible(_) => None,
+        }
+    }
+
+    /// Whether a key of the certified account has signed it.
+    pub(crate) fn is_signed(&self) -> bool {
+        matches!(self, Self::Signed(_) | Self::Inadmissible(_))
+    }
+}
+
 /// The content of a signed IPN.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedIpn {
     /// The named order.
-    pub order_id: String,
+    pub order_id: OrderId,
     /// The partner's transaction.
-    pub provider_ref: String,
-    /// The status; `None` if it is not one of the contract.
-    pub status: Option<Status>,
-    /// The amount in minor units; `None` if it is not an integer.
-    pub amount: Option<i64>,
-    /// The ISO 4217 code.
-    pub currency: String,
+    pub provider_ref: ProviderRef,
+    /// The status.
+    pub status: Status,
+    /// The amount.
+    pub amount: Amount,
+    /// The currency.
+    pub currency: Currency,
     /// When the payment was made.
     pub(crate) paid_at: Option<Time>,
     /// The time that the profile's time rule checks.
     pub time: Option<Time>,
-    /// The faults of its fields.
-    pub(crate) problems: Vec<String>,
 }
 
 /// The receiver's answer to an IPN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IpnAnswer {
-    /// 200 with an empty body.
+    /// It was taken: 200 with an empty body, or the profile's own answer.
     Acknowledged,
-    /// The status of a refusal: the IPN breaks a rule.
+    /// The IPN breaks a rule. Holds the HTTP status.
     Refused(u16),
-    /// 503, to provoke a retry.
+    /// 503, or the profile's own answer that it must come again, to provoke a retry.
     Unavailable,
     /// No answer while its sender waited, to provoke a retry.
     NoAnswer,
@@ -180,9 +186,9 @@ pub(crate) enum IpnAnswer {
 impl fmt::Display for IpnAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Acknowledged => f.write_str("answered 200"),
-            Self::Refused(status) => write!(f, "answered {status}"),
-            Self::Unavailable => f.write_str("answered 503"),
+            Self::Acknowledged => f.write_str("acknowledged"),
+            Self::Refused(status) => write!(f, "refused with {status}"),
+            Self::Unavailable => f.write_str("answered as unavailable"),
             Self::NoAnswer => f.write_str("not answered"),
         }
     }

@@ -1,13 +1,12 @@
-//! Owns the reading of IPNs and returns. Signatures are verified by the same code as in service.
-//! The content is recorded as parsed values, with the faults of form that are found here; `judge`
-//! checks the values. Signatures are not recorded.
+//! Owns the reading of IPNs and returns. Signatures are verified and contents are read by the same
+//! code as in service. Signatures are not recorded.
 
-use payfold_partners::directory::Directory;
-use payfold_partners::notice::{Scalar, ScalarKind};
-use payfold_partners::profile::{Field, NonceRule, Profile, TimeKind};
-use payfold_partners::verify::{RejectCode, VerifiedIpn};
-use payfold_schemas::ids::PartnerCode;
-use payfold_schemas::ipn::Status;
+use payfold_partners::directory::{Account, Directory};
+use payfold_partners::profile::{Field, TimeKind};
+use payfold_partners::scheme::{
+    AckKind, AckResponse, NoticeContent, NoticeRequest, PaymentEvent, VerifiedNotice,
+};
+use payfold_partners::verify::RejectCode;
 use payfold_schemas::time::Time;
 use url::form_urlencoded;
 
@@ -16,89 +15,121 @@ use super::observations::{IpnReading, ReceivedReturn, SignedIpn};
 /// The most parameters of a return that are recorded.
 const PARAMETERS_MAX: usize = 64;
 
-/// Reads an IPN. Verifies its signature as ingest does.
-pub(super) fn read_ipn(
+/// An IPN as it was read, with its answer if it is refused. The decision approximates that of
+/// ingest: content type, signature, content and time.
+pub(super) struct ReadIpn {
+    /// `None` if the profile acknowledges and ignores this kind of notice.
+    pub(super) reading: Option<IpnReading>,
+    /// The answer of a refusal.
+    pub(super) refusal: Option<AckResponse>,
+    notice: Option<VerifiedNotice>,
+}
+
+impl ReadIpn {
+    /// An IPN that belongs to no account that is known.
+    fn refused(reading: IpnReading, refusal: AckResponse) -> Self {
+        Self { reading: Some(reading), refusal: Some(refusal), notice: None }
+    }
+
+    /// The profile's answer for this outcome, or the contract's.
+    pub(super) fn ack(&self, kind: AckKind) -> AckResponse {
+        let answer = self.notice.as_ref().and_then(|notice| notice.answer(kind)).cloned();
+        answer.unwrap_or_else(|| contract_ack(kind))
+    }
+}
+
+fn contract_ack(kind: AckKind) -> AckResponse {
+    empty_answer(match kind {
+        AckKind::Accepted | AckKind::Ignored => 200,
+        AckKind::BadSignature => 401,
+        AckKind::NotAdmissible => 400,
+        AckKind::Stale => 403,
+        AckKind::Unavailable => 503,
+    })
+}
+
+fn empty_answer(status: u16) -> AckResponse {
+    AckResponse { status, content_type: None, body: Vec::new() }
+}
+
+/// Reads the IPNs of a request: one, or one for each item of its array.
+pub(super) fn read_ipns(
     directory: &Directory,
-    partner: &PartnerCode,
-    body: &[u8],
+    account: &Account,
+    request: &NoticeRequest<'_>,
     now: Time,
-) -> IpnReading {
-    match directory.verify(Some(partner.as_str()), body, now) {
-        Ok(verified) => IpnReading::Signed(read_content(&verified)),
-        Err(rejection) if rejection.code() == RejectCode::Unauthenticated => {
-            IpnReading::Unsigned(unsigned_text(body, "merchantCode"))
-        }
-        Err(rejection) => IpnReading::Unread(rejection.code().as_str()),
+) -> Vec<ReadIpn> {
+    let scheme = account.profile().scheme();
+    let content_type = request.headers.iter().find(|(name, _)| *name == "content-type");
+    if !scheme.takes_content_type(content_type.map(|(_, value)| *value)) {
+        let reading = IpnReading::Unread("unsupported_media_type");
+        return vec![ReadIpn::refused(reading, empty_answer(415))];
     }
-}
-
-/// A text field of a body as claimed (the account or the order), whether or not its signature is
-/// valid.
-pub(super) fn unsigned_text(body: &[u8], name: &str) -> Option<String> {
-    let value: serde_json::Value = serde_json::from_slice(body).ok()?;
-    value.get(name)?.as_str().map(str::to_owned)
-}
-
-fn read_content(verified: &VerifiedIpn<'_>) -> SignedIpn {
-    let profile = verified.profile();
-    let mut problems = Vec::new();
-    let mut text = |field| read_text(verified.field(field), field, &mut problems);
-    let [order_id, provider_ref, status, currency] =
-        [Field::OrderId, Field::ProviderRef, Field::Status, Field::Currency].map(&mut text);
-    let status = (Status::ALL.into_iter()).find(|known| known.as_str() == status);
-    if status.is_none() {
-        problems.push("status is not one of the contract".to_owned());
-    }
-    let amount = verified.field(Field::Amount);
-    let digits = amount.filter(|amount| amount.kind == ScalarKind::Number);
-    let amount = digits.and_then(|digits| digits.text.parse().ok());
-    if amount.is_none() {
-        problems.push("amount is not a JSON integer".to_owned());
-    }
-    let paid_at = read_time(verified, Field::PaidAt, &mut problems);
-    let timestamp = read_time(verified, Field::Timestamp, &mut problems);
-    let time = match profile.time().field {
-        Some(Field::PaidAt) => paid_at,
-        Some(_) => timestamp,
-        None => None,
+    let unsigned = |named| {
+        let answer = scheme.acks().plain(AckKind::BadSignature);
+        let answer = answer.unwrap_or_else(|| contract_ack(AckKind::BadSignature));
+        ReadIpn::refused(IpnReading::Unsigned(named), answer)
     };
-    if profile.time().kind != TimeKind::None && time.is_none() {
-        problems.push("the profile's time is missing".to_owned());
-    }
-    if profile.nonce() == NonceRule::Required && verified.field(Field::Nonce).is_none() {
-        problems.push("nonce is missing".to_owned());
-    }
-    if let Some(field) = verified.separator_in_signed_value() {
-        problems.push(format!("{field} has the separator of the signing text"));
-    }
-    SignedIpn { order_id, provider_ref, status, amount, currency, paid_at, time, problems }
-}
-
-fn read_text(scalar: Option<Scalar<'_>>, field: Field, problems: &mut Vec<String>) -> String {
-    match scalar {
-        Some(scalar) if scalar.kind == ScalarKind::String && !scalar.text.trim().is_empty() => {
-            scalar.text.to_owned()
+    let partner = account.partner().as_str();
+    match directory.authenticate(Some(partner), request, now) {
+        Ok(verified) => {
+            let forged = (0..verified.unsigned.ours).map(|_| unsigned(None));
+            let notices = verified.notices.into_iter();
+            notices.map(|notice| read_notice(account, notice, now)).chain(forged).collect()
         }
-        Some(_) => {
-            problems.push(format!("{field} is not a text"));
-            String::new()
+        Err(rejection) if rejection.code() == RejectCode::Unauthenticated => {
+            vec![unsigned(claimed_account(request.body))]
         }
-        None => {
-            problems.push(format!("{field} is missing"));
-            String::new()
+        Err(rejection) => {
+            let reading = IpnReading::Unread(rejection.code().as_str());
+            vec![ReadIpn::refused(reading, contract_ack(AckKind::NotAdmissible))]
         }
     }
 }
 
-/// Reads an optional time. A value that is not an RFC 3339 text with a zone is a fault.
-fn read_time(verified: &VerifiedIpn<'_>, field: Field, problems: &mut Vec<String>) -> Option<Time> {
-    let scalar = verified.field(field)?;
-    let parsed = (scalar.kind == ScalarKind::String).then(|| Time::parse(scalar.text).ok());
-    let parsed = parsed.flatten();
-    if parsed.is_none() {
-        problems.push(format!("{field} is not an RFC 3339 time with a zone"));
+/// The account that a body names as the contract's IPNs do, whether or not its signature is valid.
+fn claimed_account(body: &[u8]) -> Option<String> {
+    let value: serde_json::Value = serde_json::from_slice(body).ok()?;
+    value.get(Field::MerchantCode.name())?.as_str().map(str::to_owned)
+}
+
+fn read_notice(account: &Account, notice: VerifiedNotice, now: Time) -> ReadIpn {
+    let other = notice.account().merchant_code();
+    let (reading, refusal) = if other != account.merchant_code() {
+        (Some(IpnReading::Unsigned(Some(other.to_string()))), Some(AckKind::BadSignature))
+    } else {
+        match notice.content() {
+            Ok(NoticeContent::Event(event)) => {
+                let refusal = is_stale(&notice, event, now).then_some(AckKind::Stale);
+                (Some(IpnReading::Signed(signed_ipn(event))), refusal)
+            }
+            Ok(NoticeContent::Ignored | NoticeContent::NoOrder) => (None, None),
+            Err(fault) => {
+                let reading = IpnReading::Inadmissible(fault.to_string());
+                (Some(reading), Some(AckKind::NotAdmissible))
+            }
+        }
+    };
+    let read = ReadIpn { reading, refusal: None, notice: Some(notice) };
+    ReadIpn { refusal: refusal.map(|kind| read.ack(kind)), ..read }
+}
+
+fn is_stale(notice: &VerifiedNotice, event: &PaymentEvent, now: Time) -> bool {
+    let rule = notice.profile().time();
+    let is_in_time = |time| rule.judge(time, now).is_ok();
+    rule.kind != TimeKind::None && !event.timestamp.is_some_and(is_in_time)
+}
+
+fn signed_ipn(event: &PaymentEvent) -> SignedIpn {
+    SignedIpn {
+        order_id: event.order_id.clone(),
+        provider_ref: event.provider_ref.clone(),
+        status: event.status,
+        amount: event.money.amount,
+        currency: event.money.currency,
+        paid_at: event.money.paid_at,
+        time: event.timestamp,
     }
-    parsed
 }
 
 /// Reads a return. Verifies its signature as the browser return does.
@@ -109,24 +140,4 @@ pub(super) fn read_return(directory: &Directory, query: &str, now: Time) -> Rece
         .map(|(name, value)| (name.into_owned(), value.into_owned()));
     let signed_for = directory.verify_return(query, now).map(|order| order.to_string());
     ReceivedReturn { at: now, signed_for, parameters: parameters.collect() }
-}
-
-/// The HTTP status of a refusal; `None` if the IPN is admitted. An approximation of admission in
-/// service: signature, form and time window only.
-pub(super) fn refusal_status(reading: &IpnReading, profile: &Profile, now: Time) -> Option<u16> {
-    let ipn = match reading {
-        IpnReading::Unread(_) => return Some(400),
-        IpnReading::Unsigned(_) => return Some(401),
-        IpnReading::Signed(ipn) => ipn,
-    };
-    let success_without_paid_at = ipn.status == Some(Status::Success) && ipn.paid_at.is_none();
-    if success_without_paid_at || !ipn.problems.is_empty() {
-        return Some(400);
-    }
-    let rule = profile.time();
-    if rule.kind == TimeKind::None {
-        return None;
-    }
-    let in_window = ipn.time.is_some_and(|time| rule.judge(time, now).is_ok());
-    (!in_window).then_some(403)
 }

@@ -1,6 +1,7 @@
 //! Owns the certifier's IPN endpoint and return address. They record IPNs and returns. An IPN is
-//! answered as its payment's case requires: with 200, once with 503, or once not at all. Nothing is
-//! stored on disk, and no order changes.
+//! answered as its payment's case requires: acknowledged, once asked to come again, or once not
+//! answered at all; in the words of the profile, if it has its own. Nothing is stored on disk, and
+//! no order changes.
 
 use std::collections::HashMap;
 use std::net::TcpListener;
@@ -8,17 +9,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
+use actix_web::http::StatusCode;
 use actix_web::web::{self, Bytes, Data, Path, PayloadConfig, ServiceConfig};
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
 use payfold_engines::clock::Clock;
-use payfold_partners::directory::Directory;
-use payfold_partners::profile::Profile;
+use payfold_partners::directory::{Account, Directory};
+use payfold_partners::scheme::{AckKind, AckResponse, NoticeRequest};
 use payfold_schemas::digest::Digest;
-use payfold_schemas::ids::{OrderId, PartnerCode};
+use payfold_schemas::ids::OrderId;
 use tokio::time::sleep;
 
 use super::observations::{IpnAnswer, IpnDelivery, PaymentCase, ReceivedReturn};
-use super::reading;
+use super::reading::{self, ReadIpn};
 
 /// The largest body that any profile can allow, in bytes.
 const BODY_BYTES_MAX: usize = 1_048_576;
@@ -31,12 +33,22 @@ const RETURN_PAGE: &str = "<!doctype html><meta charset=utf-8><title>Back</title
 /// The receiver of one run.
 pub(super) struct Receiver {
     pub(super) directory: Arc<Directory>,
-    pub(super) partner: PartnerCode,
-    pub(super) profile: Arc<Profile>,
+    /// The certified account.
+    pub(super) account: Arc<Account>,
+    /// The base URL that partner and browsers call, without a `/` at its end.
+    pub(super) public_url: String,
     pub(super) clock: Arc<dyn Clock>,
     /// How long an IPN without an answer is held.
     pub(super) hang: Duration,
-    pub(super) orders: Mutex<HashMap<OrderId, ReceivedForOrder>>,
+    pub(super) received: Mutex<Received>,
+}
+
+/// The requests of a run so far.
+#[derive(Default)]
+pub(super) struct Received {
+    orders: HashMap<OrderId, ReceivedForOrder>,
+    /// Requests to the IPN address that no key has signed and that name no payment of the run.
+    strangers: usize,
 }
 
 /// The IPNs and returns of one payment.
@@ -49,7 +61,7 @@ pub(super) struct ReceivedForOrder {
     pub(super) returns: Vec<ReceivedReturn>,
 }
 
-/// Whether the special answer of a case (503, or none) is given. It is given once.
+/// Whether the special answer of a case (come again, or none) is given. It is given once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CaseAnswer {
     Pending,
@@ -70,8 +82,18 @@ impl Receiver {
         Ok(handle)
     }
 
-    fn lock_orders(&self) -> MutexGuard<'_, HashMap<OrderId, ReceivedForOrder>> {
-        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Received> {
+        self.received.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The address of a payment's IPNs: the profile's own, with the order behind it.
+    pub(super) fn ipn_url(&self, order_id: &OrderId) -> String {
+        format!("{}{}/{order_id}", self.public_url, self.account.profile().ipn_path())
+    }
+
+    /// The address that a payer's browser returns to.
+    pub(super) fn return_url(&self, order_id: &OrderId) -> String {
+        format!("{}/api/payment/result/{order_id}", self.public_url)
     }
 
     /// Registers an order, so that its IPNs and returns are recorded.
@@ -79,7 +101,7 @@ impl Receiver {
         let (deliveries, returns) = (Vec::new(), Vec::new());
         let received =
             ReceivedForOrder { case, case_answer: CaseAnswer::Pending, deliveries, returns };
-        self.lock_orders().insert(order_id.clone(), received);
+        self.lock().orders.insert(order_id.clone(), received);
     }
 
     /// The IPNs and returns of an order so far.
@@ -87,37 +109,63 @@ impl Receiver {
         &self,
         order_id: &OrderId,
     ) -> (Vec<IpnDelivery>, Vec<ReceivedReturn>) {
-        let orders = self.lock_orders();
-        let received = orders.get(order_id);
+        let all = self.lock();
+        let received = all.orders.get(order_id);
         received.map(|one| (one.deliveries.clone(), one.returns.clone())).unwrap_or_default()
     }
 
-    /// Records an IPN and returns its answer. `None` if it belongs to no payment of this run.
-    fn record_ipn(&self, at_address: Option<&str>, body: &[u8]) -> Option<IpnAnswer> {
+    /// The number of requests so far that no key has signed and that name no payment of the run.
+    pub(super) fn count_strangers(&self) -> usize {
+        self.lock().strangers
+    }
+
+    /// Whether IPNs of the partner may come to this path.
+    fn takes_path(&self, path: &str) -> bool {
+        let rest = path.strip_prefix(&self.account.profile().ipn_path());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// Records the IPNs of a request and returns its answer: that of the first IPN that is not
+    /// acknowledged. `None` if no IPN belongs to a payment of this run.
+    fn record_ipns(&self, request: &NoticeRequest<'_>) -> Option<IpnReply> {
         let at = self.clock.now();
-        let reading = reading::read_ipn(&self.directory, &self.partner, body, at);
-        // A partner that uses one registered address names the order only in the body.
-        let named = || reading::unsigned_text(body, "orderId");
-        let order = at_address.map(str::to_owned).or_else(named)?;
-        let mut orders = self.lock_orders();
-        let received = orders.get_mut(&OrderId::parse(&order).ok()?)?;
-        let answer = match reading::refusal_status(&reading, &self.profile, at) {
-            Some(status) => IpnAnswer::Refused(status),
-            None => received.choose_answer(),
-        };
-        if received.deliveries.len() < RECORDED_MAX {
-            let digest = Digest::of_bytes(body);
-            received.deliveries.push(IpnDelivery { at, digest, reading, answer });
+        let ipns = reading::read_ipns(&self.directory, &self.account, request, at);
+        let content = if request.body.is_empty() { request.query.as_bytes() } else { request.body };
+        let digest = Digest::of_bytes(content);
+        let mut all = self.lock();
+        let at_address = all.order_in(&request.target());
+        let in_body = all.order_in(&String::from_utf8_lossy(request.body));
+        let mut replies = Vec::new();
+        for ipn in ipns {
+            let Some(reading) = &ipn.reading else {
+                let ack = ipn.ack(AckKind::Ignored);
+                replies.push(IpnReply { answer: IpnAnswer::Acknowledged, ack });
+                continue;
+            };
+            // A partner that uses one registered address names the order only in the content.
+            let signed = reading.signed().map(|ipn| ipn.order_id.clone());
+            let is_signed = signed.is_some();
+            let order = at_address.clone().or(signed).or_else(|| in_body.clone());
+            let Some(received) = order.and_then(|order| all.orders.get_mut(&order)) else {
+                all.strangers += usize::from(!is_signed);
+                continue;
+            };
+            let reply = received.reply_to(&ipn);
+            if received.deliveries.len() < RECORDED_MAX {
+                let (reading, answer) = (reading.clone(), reply.answer);
+                received.deliveries.push(IpnDelivery { at, digest, reading, answer });
+            }
+            replies.push(reply);
         }
-        Some(answer)
+        let deciding = replies.iter().position(|reply| reply.answer != IpnAnswer::Acknowledged);
+        replies.into_iter().nth(deciding.unwrap_or(0))
     }
 
     fn record_return(&self, order: Option<&str>, query: &str) {
         let browser_return = reading::read_return(&self.directory, query, self.clock.now());
-        let order =
-            order.or_else(|| browser_return.text("orderId")).and_then(|id| OrderId::parse(id).ok());
-        let Some(order) = order else { return };
-        if let Some(received) = self.lock_orders().get_mut(&order)
+        let mut all = self.lock();
+        let order = order.and_then(|id| OrderId::parse(id).ok()).or_else(|| all.order_in(query));
+        if let Some(received) = order.and_then(|order| all.orders.get_mut(&order))
             && received.returns.len() < RECORDED_MAX
         {
             received.returns.push(browser_return);
@@ -125,7 +173,37 @@ impl Receiver {
     }
 }
 
+impl Received {
+    /// The order of this run that a text names: by its id, or by the UUID of its id without
+    /// hyphens, which is shorter than some partners' limits.
+    fn order_in(&self, text: &str) -> Option<OrderId> {
+        let is_named = |order: &&OrderId| {
+            let uuid = order.as_str().split_once('-').unwrap_or_default().1;
+            text.contains(order.as_str()) || text.contains(&uuid.replace('-', ""))
+        };
+        self.orders.keys().find(is_named).cloned()
+    }
+}
+
+/// The answer to an IPN, and how it is written.
+struct IpnReply {
+    answer: IpnAnswer,
+    ack: AckResponse,
+}
+
 impl ReceivedForOrder {
+    fn reply_to(&mut self, ipn: &ReadIpn) -> IpnReply {
+        if let Some(ack) = ipn.refusal.clone() {
+            return IpnReply { answer: IpnAnswer::Refused(ack.status), ack };
+        }
+        let answer = self.choose_answer();
+        let kind = match answer {
+            IpnAnswer::Unavailable => AckKind::Unavailable,
+            _ => AckKind::Accepted,
+        };
+        IpnReply { answer, ack: ipn.ack(kind) }
+    }
+
     /// The answer to an admissible IPN.
     fn choose_answer(&mut self) -> IpnAnswer {
         match (self.case, self.case_answer) {
@@ -148,36 +226,49 @@ fn routes(config: &mut ServiceConfig, receiver: Data<Receiver>) {
     config
         .app_data(receiver)
         .app_data(PayloadConfig::new(BODY_BYTES_MAX))
-        .route("/api/payment/ipn", web::post().to(handle_ipn))
-        .route("/api/payment/ipn/{order}", web::post().to(handle_ipn_at))
+        .route("/api/payment/ipn{rest:.*}", web::route().to(handle_ipn))
         .route("/api/payment/result", web::get().to(handle_return))
         .route("/api/payment/result/{order}", web::get().to(handle_return_at));
 }
 
-async fn handle_ipn(receiver: Data<Receiver>, body: Bytes) -> HttpResponse {
-    send_answer(&receiver, receiver.record_ipn(None, &body)).await
-}
-
-async fn handle_ipn_at(receiver: Data<Receiver>, order: Path<String>, body: Bytes) -> HttpResponse {
-    send_answer(&receiver, receiver.record_ipn(Some(&order), &body)).await
-}
-
-async fn send_answer(receiver: &Receiver, answer: Option<IpnAnswer>) -> HttpResponse {
-    match answer {
-        Some(IpnAnswer::Acknowledged) => HttpResponse::Ok().finish(),
-        Some(IpnAnswer::Unavailable) => {
-            HttpResponse::ServiceUnavailable().insert_header(("retry-after", "1")).finish()
-        }
-        Some(IpnAnswer::NoAnswer) => {
-            // A sender with a shorter timeout closes the connection, which drops this future.
-            sleep(receiver.hang).await;
-            HttpResponse::GatewayTimeout().finish()
-        }
-        Some(IpnAnswer::Refused(400)) => HttpResponse::BadRequest().finish(),
-        Some(IpnAnswer::Refused(403)) => HttpResponse::Forbidden().finish(),
-        Some(IpnAnswer::Refused(_)) => HttpResponse::Unauthorized().finish(),
-        None => HttpResponse::NotFound().finish(),
+async fn handle_ipn(receiver: Data<Receiver>, request: HttpRequest, body: Bytes) -> HttpResponse {
+    let (path, method) = (request.uri().path(), request.method().as_str());
+    if !receiver.takes_path(path) {
+        return HttpResponse::NotFound().finish();
     }
+    if !receiver.account.profile().scheme().takes_method(method) {
+        return HttpResponse::MethodNotAllowed().finish();
+    }
+    let headers = request.headers().iter();
+    let headers = headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+    let reply = receiver.record_ipns(&NoticeRequest {
+        method,
+        base_url: &receiver.public_url,
+        path,
+        query: request.uri().query().unwrap_or_default(),
+        headers: headers.collect(),
+        body: &body,
+    });
+    let Some(reply) = reply else { return HttpResponse::NotFound().finish() };
+    if reply.answer == IpnAnswer::NoAnswer {
+        // A sender with a shorter timeout closes the connection, which drops this future.
+        sleep(receiver.hang).await;
+        return HttpResponse::GatewayTimeout().finish();
+    }
+    write_reply(reply)
+}
+
+fn write_reply(reply: IpnReply) -> HttpResponse {
+    let IpnReply { answer, ack: AckResponse { status, content_type, body } } = reply;
+    let status = StatusCode::from_u16(status).expect("a profile's statuses are checked");
+    let mut response = HttpResponse::build(status);
+    if answer == IpnAnswer::Unavailable {
+        response.insert_header(("retry-after", "1"));
+    }
+    if let Some(content_type) = content_type {
+        response.content_type(content_type);
+    }
+    if body.is_empty() { response.finish() } else { response.body(body) }
 }
 
 async fn handle_return(receiver: Data<Receiver>, request: HttpRequest) -> HttpResponse {

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::judge::{Finding, Verdict};
 use super::observations::{
-    Attestation, Hop, IpnDelivery, IpnReading, ObservedPayment, ReceivedReturn, RunObservations,
+    Attestation, Hop, IpnDelivery, ObservedPayment, ReceivedReturn, RunObservations,
 };
 
 /// The report's format. An incompatible change gets a new number.
@@ -234,13 +234,10 @@ fn payment_json(payment: &ObservedPayment) -> Value {
 }
 
 fn delivery_json(delivery: &IpnDelivery) -> Value {
-    let (signed, status, timestamp) = match &delivery.reading {
-        IpnReading::Signed(ipn) => (true, ipn.status, ipn.time),
-        IpnReading::Unsigned(_) | IpnReading::Unread(_) => (false, None, None),
-    };
+    let ipn = delivery.reading.signed();
     json!({
-        "at": delivery.at, "sha256": delivery.digest, "signed": signed,
-        "status": status.map(payfold_schemas::ipn::Status::as_str), "timestamp": timestamp,
+        "at": delivery.at, "sha256": delivery.digest, "signed": delivery.reading.is_signed(),
+        "status": ipn.map(|ipn| ipn.status.as_str()), "timestamp": ipn.and_then(|ipn| ipn.time),
         "answer": delivery.answer.to_string(),
     })
 }

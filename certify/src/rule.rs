@@ -16,7 +16,7 @@ pub enum Rule {
     IpnSent,
     /// Every IPN is signed.
     IpnSignature,
-    /// Every IPN has all fields of the contract with the right types.
+    /// Every IPN is read and admissible: all its fields have the right types.
     IpnFields,
     /// IPNs repeat the ids of the create request and response.
     IpnIds,
@@ -24,13 +24,11 @@ pub enum Rule {
     IpnAmount,
     /// The currency is the create request's.
     IpnCurrency,
-    /// A SUCCESS says when it was paid.
-    IpnPaidAt,
     /// No payment is made after the session's `expiresAt`.
     IpnPaidInSession,
     /// The timestamp is near the time of delivery.
     IpnTimestamp,
-    /// An IPN answered 503 is sent again.
+    /// An IPN answered 503, or as the profile says that it must come again, is sent again.
     IpnRetryBusy,
     /// An IPN without an answer is sent again.
     IpnRetrySilent,
@@ -85,7 +83,6 @@ impl Rule {
             IpnIds,
             IpnAmount,
             IpnCurrency,
-            IpnPaidAt,
             IpnPaidInSession,
             IpnTimestamp,
             IpnRetryBusy,
@@ -125,7 +122,6 @@ impl Rule {
             Self::IpnIds => "ipn.ids",
             Self::IpnAmount => "ipn.amount",
             Self::IpnCurrency => "ipn.currency",
-            Self::IpnPaidAt => "ipn.paid_at",
             Self::IpnPaidInSession => "ipn.paid_in_session",
             Self::IpnTimestamp => "ipn.timestamp",
             Self::IpnRetryBusy => "ipn.retry_503",
@@ -164,7 +160,6 @@ impl Rule {
             Self::IpnIds => "2.3",
             Self::IpnAmount => "2.3, 6, 7.3",
             Self::IpnCurrency => "2.3",
-            Self::IpnPaidAt => "2.3, 6",
             Self::IpnPaidInSession => "2.2",
             Self::IpnTimestamp => "7.1, 8",
             Self::IpnRetryBusy => "6",
@@ -198,11 +193,10 @@ impl Rule {
             Self::CreateRefUnique => "each payment has its own providerRef",
             Self::IpnSent => "every status change is sent to ipnUrl",
             Self::IpnSignature => "every IPN is signed with the account's key",
-            Self::IpnFields => "every IPN has the contract's fields with the right types",
+            Self::IpnFields => "every IPN has its fields, of the right types",
             Self::IpnIds => "an IPN repeats merchantCode, orderId and providerRef",
             Self::IpnAmount => "the amount is the create request's",
             Self::IpnCurrency => "the currency is the create request's",
-            Self::IpnPaidAt => "a SUCCESS has paidAt",
             Self::IpnPaidInSession => "no payment is taken after expiresAt",
             Self::IpnTimestamp => "the timestamp is within the allowed skew of the delivery",
             Self::IpnRetryBusy => "an IPN answered 503 is sent again",

@@ -1,9 +1,8 @@
 //! Owns a run: it creates all payments at the same time, visits their pages, waits until each
 //! payment is finished, and builds the report.
 
-use std::collections::HashMap;
-use std::net::TcpListener;
-use std::sync::Arc;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
@@ -26,7 +25,7 @@ use super::browser::{Browser, PayerIntent};
 use super::judge;
 use super::observations::{
     Attestation, ObservedPayment, PageAction, PaymentCase, RunObservations, RunParameters,
-    SessionRef, VisitedPage,
+    VisitedPage,
 };
 use super::receiver::Receiver;
 use super::report::{Report, ReportSubject};
@@ -132,17 +131,17 @@ pub async fn certify(
     }
     let receiver = Arc::new(Receiver {
         directory: Arc::clone(&settings.directory),
-        partner: settings.partner.clone(),
-        profile: Arc::clone(&profile),
+        account: Arc::clone(&account),
+        public_url: settings.public_url.clone(),
         clock: Arc::clone(&clock),
         hang: Duration::from_millis(settings.timeouts.hang_ms.unsigned_abs()),
-        orders: std::sync::Mutex::new(HashMap::new()),
+        received: Mutex::default(),
     });
     let server = receiver.serve(settings.socket.try_clone()?)?;
     let started_at = clock.now();
     let run = CertificationRun { settings, account, receiver, clock, events };
     let is_supported = |case: &PaymentCase| {
-        *case != PaymentCase::Qr || profile.create().is_some_and(|c| c.presentation_field.is_some())
+        *case != PaymentCase::Qr || profile.create_terms().is_some_and(|c| c.asks_presentation)
     };
     let cases = PaymentCase::ALL.into_iter().filter(is_supported);
     let payments = try_join_all(cases.map(|case| run.run_payment(case))).await;
@@ -162,25 +161,22 @@ pub async fn certify(
 
 impl CertificationRun {
     fn collect_observations(&self, payments: Vec<ObservedPayment>) -> RunObservations {
-        let profile = self.account.profile();
         let settings = &self.settings;
-        let session_ref =
-            if profile.policy("").ref_is_session { SessionRef::Same } else { SessionRef::Any };
         let parameters = RunParameters {
             merchant_code: settings.merchant_code.clone(),
             amount: settings.amount,
             currency: settings.currency,
-            time: *profile.time(),
-            session_ref,
-            reach: Reach::of(profile),
+            profile: Arc::clone(self.account.profile()),
             platforms: settings.platforms.clone(),
         };
-        RunObservations { parameters, payments, attested: settings.attested.clone() }
+        let (attested, strangers) = (settings.attested.clone(), self.receiver.count_strangers());
+        RunObservations { parameters, payments, strangers, attested }
     }
 
     /// Runs one payment from its create call until it is finished.
     async fn run_payment(&self, case: PaymentCase) -> Result<ObservedPayment, CertifyError> {
-        let id = format!("cert-{}", self.clock.request_id());
+        // The same kind of id as checkout makes: a profile may send only a part of it.
+        let id = format!("ord-{}", self.clock.request_id());
         let order_id = OrderId::parse(&id).expect("an order id may hold a UUID");
         self.receiver.register_order(&order_id, case);
         let request = self.build_request(case, &order_id);
@@ -225,15 +221,15 @@ impl CertificationRun {
     }
 
     fn build_request(&self, case: PaymentCase, order_id: &OrderId) -> CreateRequest {
-        let (settings, public) = (&self.settings, &self.settings.public_url);
+        let settings = &self.settings;
         CreateRequest {
             merchant_code: settings.merchant_code.clone(),
             order_id: order_id.clone(),
             amount: settings.amount,
             currency: settings.currency,
             description: describe_payment(case, settings.troubles.as_ref()),
-            return_url: format!("{public}/api/payment/result/{order_id}"),
-            ipn_url: format!("{public}/api/payment/ipn/{order_id}"),
+            return_url: self.receiver.return_url(order_id),
+            ipn_url: self.receiver.ipn_url(order_id),
             expires_at: None,
             presentation: Some(if case == PaymentCase::Qr {
                 PresentationKind::Qr
@@ -241,7 +237,8 @@ impl CertificationRun {
                 PresentationKind::Page
             }),
             reference: None,
-            payer_ip: None,
+            // The payer's browser is on this machine.
+            payer_ip: Some(Ipv4Addr::LOCALHOST.into()),
         }
     }
 

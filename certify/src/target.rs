@@ -21,9 +21,9 @@ pub struct RunTarget<'a> {
 /// Why a run is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetRefusal {
-    /// The rules of certification are those of the contract; a custom scheme has others.
-    #[error("partner {0} has a custom scheme, and certification checks the rules of the contract")]
-    CustomScheme(PartnerCode),
+    /// The payer's browser posts a form from our own page, which a run does not serve.
+    #[error("partner {0} is paid with a form that the payer's browser posts from our page")]
+    PostedForm(PartnerCode),
     /// The address is used for real payments.
     #[error("partner {partner} is live, and its real payments are made at {api_url}")]
     Production {
@@ -49,8 +49,8 @@ impl RunTarget<'_> {
     /// addresses only. Errors: the first reason against the run.
     pub fn check(&self, profile: Option<&Profile>) -> Result<(), TargetRefusal> {
         if let Some(profile) = profile {
-            if !profile.is_default_scheme() {
-                return Err(TargetRefusal::CustomScheme(profile.partner().clone()));
+            if profile.scheme().needs_our_page() {
+                return Err(TargetRefusal::PostedForm(profile.partner().clone()));
             }
             let is_service =
                 self.service_url.is_some_and(|url| have_same_origin(url, self.api_url));

@@ -3,7 +3,7 @@
 
 use payfold_schemas::time::Time;
 
-use super::observations::{IpnAnswer, IpnDelivery, IpnReading, ReceivedReturn};
+use super::observations::{IpnAnswer, IpnDelivery, ReceivedReturn};
 
 /// The timeouts of a run, in ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +71,7 @@ impl PaymentWait<'_> {
             return now > self.since.plus_ms(timeouts.payer_ms);
         };
         let mut until = last.plus_ms(timeouts.quiet_ms);
-        let has_signed_ipn =
-            (self.deliveries.iter()).any(|one| matches!(one.reading, IpnReading::Signed(_)));
+        let has_signed_ipn = (self.deliveries.iter()).any(|one| one.reading.is_signed());
         if !has_signed_ipn {
             until = until.max(first.plus_ms(timeouts.ipn_ms));
         }
@@ -95,7 +94,7 @@ impl PaymentWait<'_> {
 mod tests {
     use payfold_schemas::digest::Digest;
 
-    use super::super::observations::SignedIpn;
+    use super::super::observations::IpnReading;
     use super::*;
 
     const TIMEOUTS: RunTimeouts = RunTimeouts {
@@ -115,7 +114,7 @@ mod tests {
     fn delivery(ms: i64, answer: IpnAnswer) -> IpnDelivery {
         let reading = match answer {
             IpnAnswer::Refused(_) => IpnReading::Unsigned(None),
-            _ => IpnReading::Signed(SignedIpn::default()),
+            _ => IpnReading::Inadmissible("why".to_owned()),
         };
         IpnDelivery { at: at(ms), digest: Digest::of_bytes(b""), reading, answer }
     }

@@ -10,6 +10,7 @@
 pub(crate) mod ack;
 pub(crate) mod ambiguity;
 pub(crate) mod amount;
+mod applicable;
 pub(crate) mod call;
 pub(crate) mod candidates;
 pub(crate) mod claims;

@@ -62,16 +62,15 @@ pub(crate) enum PartnerCommand {
         /// The next stage
         #[arg(long, value_enum)]
         to: PromoteTo,
-        /// For live, in the default scheme: the report of `partner certify` on exactly this frozen
-        /// profile
+        /// For live: the report of `partner certify` on exactly this frozen profile
         #[arg(long, value_name = "FILE", conflicts_with = "uncertified")]
         report: Option<PathBuf>,
         /// For live without a passed report: why it goes live all the same
         #[arg(long, value_name = "REASON")]
         uncertified: Option<String>,
     },
-    /// Test a partner's sandbox against every rule of the contract and write a signed report; exit
-    /// 3 if a rule fails
+    /// Test a partner's sandbox against its profile and the contract and write a signed report;
+    /// exit 3 if a rule fails
     #[command(after_help = "Example: payfold partner certify acme --report acme.json")]
     Certify(Box<CertifyArgs>),
 }

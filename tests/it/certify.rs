@@ -3,6 +3,7 @@
 //! a person runs it.
 
 mod partner;
+mod schemes;
 
 use futures_util::{StreamExt, stream};
 use partner::Partner;
@@ -42,7 +43,7 @@ const BREAKS: &str = "
     refund-after-fail      => ipn.one_outcome
     fail-after-success     => ipn.one_outcome
     expire-after-success   => ipn.one_outcome
-    no-paid-at             => ipn.paid_at
+    no-paid-at             => ipn.fields
     amount-text            => ipn.fields
     other-merchant         => ipn.ids
     duplicates             => ipn.once

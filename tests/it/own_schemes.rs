@@ -328,7 +328,9 @@ fn a_partner_is_written_checked_frozen_and_held_to_it() {
 
     home.payfold(&["partner", "freeze", "acme"]).ok();
     home.payfold(&["partner", "diff", "acme"]).ok();
-    home.payfold(&["partner", "promote", "acme", "--to", "live"]).ok();
+    let promote = ["partner", "promote", "acme", "--to", "live"];
+    home.payfold(&promote).fails(&["needs the report of its certification"]);
+    home.payfold(&[&promote[..], &["--uncertified", "they have no sandbox"]].concat()).ok();
     home.payfold(&["partner", "list"]).ok();
     let text = home.read("acme.toml");
     assert!(text.contains("stage = \"live\""));

@@ -14,6 +14,8 @@ use super::tally::{RuleResult, Tally};
 
 const NO_ANSWER: &str = "no create response was complete enough to check this";
 
+const NOT_READ: &str = "the profile reads no such value from the answer to a create call";
+
 pub(super) fn check_answered(observed: &RunObservations) -> Tally {
     let mut tally = Tally::new("create call", NO_ANSWER);
     for payment in &observed.payments {
@@ -38,9 +40,15 @@ pub(super) fn check_answered(observed: &RunObservations) -> Tally {
 }
 
 pub(super) fn check_violation(observed: &RunObservations, rule: CreateViolation) -> Tally {
-    let sandbox = observed.parameters.reach == Reach::Sandbox;
-    if rule == CreateViolation::RedirectUrlPrivate && sandbox {
-        let reason = "a profile of stage sandbox allows private addresses";
+    let profile = &observed.parameters.profile;
+    let inapplicable = if !profile.scheme().create_can_break(rule) {
+        Some(NOT_READ)
+    } else if rule == CreateViolation::RedirectUrlPrivate && Reach::of(profile) == Reach::Sandbox {
+        Some("a profile of stage sandbox allows private addresses")
+    } else {
+        None
+    };
+    if let Some(reason) = inapplicable {
         return Tally::Decided(RuleResult::NotApplicable, reason.to_owned());
     }
     let not_tested_reason = match rule {
@@ -134,6 +142,9 @@ fn proves_rule(rule: CreateViolation, offer: &SessionOffer) -> bool {
 }
 
 pub(super) fn check_unique_refs(observed: &RunObservations) -> Tally {
+    if !observed.parameters.profile.scheme().create_can_break(CreateViolation::ProviderRef) {
+        return Tally::Decided(RuleResult::NotApplicable, NOT_READ.to_owned());
+    }
     let mut tally = Tally::new("ref", NO_ANSWER);
     let mut refs: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for payment in &observed.payments {

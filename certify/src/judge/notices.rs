@@ -15,10 +15,9 @@ pub(super) use self::repeats::{
     check_content, check_fresh_retries, check_retries, check_sent_once,
 };
 use super::super::observations::{
-    IpnDelivery, IpnReading, ObservedPayment, PageAction, PaymentCase, RunObservations, SessionRef,
-    SignedIpn,
+    IpnDelivery, IpnReading, ObservedPayment, PageAction, PaymentCase, RunObservations, SignedIpn,
 };
-use super::tally::{RuleResult, Tally};
+use super::tally::{RuleResult, Tally, count_items};
 
 /// Checks every signed IPN by itself. `check` returns `None` if the rule is not about the IPN.
 fn check_each(
@@ -47,10 +46,12 @@ fn check_result(fault: Option<String>) -> Option<Result<(), String>> {
 
 pub(super) fn check_sent(observed: &RunObservations) -> Tally {
     let mut tally = Tally::new("payment", "no payment of this run has ended");
+    let scheme = observed.parameters.profile.scheme();
+    let reports_failure = scheme.reports(Status::Failed) || scheme.reports(Status::Expired);
     for payment in &observed.payments {
         let ipn: Vec<_> = signed_ipns(payment).map(|(_, ipn)| ipn).collect();
-        let has = |status| ipn.iter().any(|ipn| ipn.status == Some(status));
-        let unsigned = payment.deliveries.len() > ipn.len();
+        let has = |status| ipn.iter().any(|ipn| ipn.status == status);
+        let others = payment.deliveries.len() > ipn.len();
         let missing = match payment.page.as_ref().map(|page| page.action) {
             Some(PageAction::Paid) if !has(Status::Success) => Some("SUCCESS"),
             Some(PageAction::Cancelled) if !has(Status::Failed) && !has(Status::Expired) => {
@@ -58,8 +59,11 @@ pub(super) fn check_sent(observed: &RunObservations) -> Tally {
             }
             _ => None,
         };
-        if ipn.is_empty() && unsigned {
-            // Unsigned IPNs came. The rules of signatures and ids report them.
+        if ipn.is_empty() && others {
+            // IPNs came that are not signed or not admissible. Other rules report them.
+            continue;
+        } else if ipn.is_empty() && payment.case == PaymentCase::Cancel && !reports_failure {
+            // No IPN says that a payment failed.
             continue;
         } else if let (true, Some(missing)) = (ipn.is_empty(), missing) {
             tally.add_fault(format!(
@@ -81,9 +85,9 @@ pub(super) fn check_sent(observed: &RunObservations) -> Tally {
 
 /// A refund requires a payment, and the payment is a status change that needs its own IPN.
 fn find_missing_success(case: PaymentCase, ipn: &[&SignedIpn]) -> Option<String> {
-    let refunded = ipn.iter().find(|one| one.status == Some(Status::Refunded))?;
+    let refunded = ipn.iter().find(|one| one.status == Status::Refunded)?;
     let of_ref = |one: &&&SignedIpn| one.provider_ref == refunded.provider_ref;
-    let other = ipn.iter().filter(of_ref).any(|one| one.status != Some(Status::Refunded));
+    let other = ipn.iter().filter(of_ref).any(|one| one.status != Status::Refunded);
     (!other).then(|| format!("{}, but no SUCCESS of it came", describe_ipn(case, refunded)))
 }
 
@@ -93,7 +97,7 @@ pub(super) fn check_signatures(observed: &RunObservations) -> Tally {
     for payment in &observed.payments {
         for delivery in &payment.deliveries {
             match &delivery.reading {
-                IpnReading::Signed(_) => tally.add_pass(),
+                IpnReading::Signed(_) | IpnReading::Inadmissible(_) => tally.add_pass(),
                 IpnReading::Unsigned(merchant) if merchant.as_deref().is_none_or(|m| m == ours) => {
                     let at = delivery.at;
                     tally.add_fault(format!(
@@ -106,18 +110,25 @@ pub(super) fn check_signatures(observed: &RunObservations) -> Tally {
             }
         }
     }
+    if tally.is_untested() && observed.strangers > 0 {
+        let came = count_items(observed.strangers, "request");
+        let reason = format!("{came} came that no key of the account signed, and name no payment");
+        return Tally::Decided(RuleResult::NotTested, reason);
+    }
     tally
 }
 
 pub(super) fn check_fields(observed: &RunObservations) -> Tally {
-    let mut tally = check_each(observed, NO_IPN, |_, _, ipn| {
-        check_result((!ipn.problems.is_empty()).then(|| ipn.problems.join(", ")))
-    });
+    let mut tally = Tally::new("signed IPN", NO_IPN);
     for payment in &observed.payments {
-        for delivery in &payment.deliveries {
-            if let IpnReading::Unread(code) = &delivery.reading {
-                tally.add_fault(format!("{}: at {} {code}", payment.case, delivery.at));
-            }
+        for IpnDelivery { at, reading, .. } in &payment.deliveries {
+            let fault = match reading {
+                IpnReading::Signed(_) => None,
+                IpnReading::Inadmissible(why) => Some(why.as_str()),
+                IpnReading::Unread(code) => Some(*code),
+                IpnReading::Unsigned(_) => continue,
+            };
+            tally.add_check(fault.map(|fault| format!("{}: at {at} {fault}", payment.case)));
         }
     }
     tally
@@ -125,12 +136,11 @@ pub(super) fn check_fields(observed: &RunObservations) -> Tally {
 
 pub(super) fn check_ids(observed: &RunObservations) -> Tally {
     let mut tally = check_each(observed, NO_IPN, |payment, _, ipn| {
-        let other_order = ipn.order_id != payment.order_id.as_str();
-        let other_ref = match (&payment.created, observed.parameters.session_ref) {
-            (CreateOutcome::Opened(offer), SessionRef::Same) => {
-                ipn.provider_ref != offer.provider_ref.as_str()
-            }
-            _ => false,
+        let other_order = ipn.order_id != payment.order_id;
+        let is_session = observed.parameters.profile.policy("").ref_is_session;
+        let other_ref = match &payment.created {
+            CreateOutcome::Opened(offer) => is_session && ipn.provider_ref != offer.provider_ref,
+            CreateOutcome::Failed(_) | CreateOutcome::Unknown(_) => false,
         };
         let fault = if other_order {
             Some(format!("names order {} instead of {}", ipn.order_id, payment.order_id))
@@ -156,9 +166,9 @@ pub(super) fn check_ids(observed: &RunObservations) -> Tally {
 }
 
 pub(super) fn check_amounts(observed: &RunObservations) -> Tally {
-    let requested = observed.parameters.amount.minor();
+    let requested = observed.parameters.amount;
     check_each(observed, NO_IPN, |_, _, ipn| {
-        let amount = ipn.amount.filter(|_| ipn.status != Some(Status::Refunded))?;
+        let amount = (ipn.status != Status::Refunded).then_some(ipn.amount)?;
         check_result(
             (amount != requested)
                 .then(|| format!("has the amount {amount} instead of {requested}")),
@@ -167,25 +177,23 @@ pub(super) fn check_amounts(observed: &RunObservations) -> Tally {
 }
 
 pub(super) fn check_currencies(observed: &RunObservations) -> Tally {
-    let requested = observed.parameters.currency.code();
+    let requested = observed.parameters.currency;
     check_each(observed, NO_IPN, |_, _, ipn| {
-        let said = &ipn.currency;
+        let said = ipn.currency;
         check_result(
             (said != requested).then(|| format!("has the currency {said} instead of {requested}")),
         )
     })
 }
 
-pub(super) fn check_paid_at(observed: &RunObservations) -> Tally {
-    check_each(observed, "no SUCCESS came", |_, _, ipn| {
-        (ipn.status == Some(Status::Success)).then_some(())?;
-        check_result(ipn.paid_at.is_none().then(|| "has no paidAt".to_owned()))
-    })
-}
-
 pub(super) fn check_paid_in_session(observed: &RunObservations) -> Tally {
+    let mut ipns = observed.payments.iter().flat_map(signed_ipns);
+    if ipns.any(|(_, ipn)| ipn.status == Status::Success && ipn.paid_at.is_none()) {
+        let reason = "the profile reads no time of payment from a SUCCESS";
+        return Tally::Decided(RuleResult::NotApplicable, reason.to_owned());
+    }
     check_each(observed, "no SUCCESS of a known session came", |payment, _, ipn| {
-        (ipn.status == Some(Status::Success)).then_some(())?;
+        (ipn.status == Status::Success).then_some(())?;
         let CreateOutcome::Opened(offer) = &payment.created else { return None };
         let (paid_at, ends) = (ipn.paid_at?, offer.expires_at);
         check_result(
@@ -195,7 +203,7 @@ pub(super) fn check_paid_in_session(observed: &RunObservations) -> Tally {
 }
 
 pub(super) fn check_timestamps(observed: &RunObservations) -> Tally {
-    let rule = &observed.parameters.time;
+    let rule = observed.parameters.profile.time();
     let has_window = match rule.kind {
         TimeKind::Delivery => true,
         TimeKind::Event => rule.max_age_ms.is_some(),
@@ -224,8 +232,7 @@ pub(super) fn check_timestamps(observed: &RunObservations) -> Tally {
 fn statuses_by_ref(payment: &ObservedPayment) -> BTreeMap<&str, Vec<Status>> {
     let mut refs: BTreeMap<&str, Vec<Status>> = BTreeMap::new();
     for (_, ipn) in signed_ipns(payment) {
-        let statuses = refs.entry(ipn.provider_ref.as_str()).or_default();
-        statuses.extend(ipn.status);
+        refs.entry(ipn.provider_ref.as_str()).or_default().push(ipn.status);
     }
     refs
 }
@@ -272,9 +279,9 @@ pub(super) fn check_paid_once(observed: &RunObservations) -> Tally {
 const NO_REFUND: &str = "nothing was refunded in this run; checked only if a refund is reported";
 
 pub(super) fn check_refund_amounts(observed: &RunObservations) -> Tally {
-    let requested = observed.parameters.amount.minor();
+    let requested = observed.parameters.amount;
     check_each(observed, NO_REFUND, |_, _, ipn| {
-        let amount = ipn.amount.filter(|_| ipn.status == Some(Status::Refunded))?;
+        let amount = (ipn.status == Status::Refunded).then_some(ipn.amount)?;
         check_result(
             (amount != requested)
                 .then(|| format!("has the amount {amount} instead of {requested}")),
@@ -288,15 +295,15 @@ pub(super) fn check_refund_sums(observed: &RunObservations) -> Tally {
     let mut tally = Tally::new("refund", NO_REFUND);
     for payment in &observed.payments {
         let mut refunds: BTreeMap<&str, Vec<_>> = BTreeMap::new();
-        for (_, ipn) in signed_ipns(payment).filter(|(_, t)| t.status == Some(Status::Refunded)) {
+        for (_, ipn) in signed_ipns(payment).filter(|(_, t)| t.status == Status::Refunded) {
             let (of_ref, refund) =
-                (refunds.entry(&ipn.provider_ref).or_default(), (ipn.amount, ipn.paid_at));
+                (refunds.entry(ipn.provider_ref.as_str()).or_default(), (ipn.amount, ipn.paid_at));
             if !of_ref.contains(&refund) {
                 of_ref.push(refund);
             }
         }
         for (provider_ref, refunds) in refunds {
-            let sum = refunds.iter().fold(0_i64, |sum, one| sum.saturating_add(one.0.unwrap_or(0)));
+            let sum = refunds.iter().fold(0_i64, |sum, one| sum.saturating_add(one.0.minor()));
             let fault =
                 || format!("{}: {sum} of {requested} refunded for {provider_ref}", payment.case);
             tally.add_check((sum > requested).then(fault));

@@ -3,11 +3,12 @@
 use payfold_partners::profile::Field;
 use payfold_schemas::ipn::Status;
 
-use super::super::observations::{
-    IpnReading, ObservedPayment, PageAction, ReceivedReturn, RunObservations,
-};
+use super::super::observations::{ObservedPayment, PageAction, ReceivedReturn, RunObservations};
 use super::super::rule::Rule;
-use super::tally::Tally;
+use super::tally::{RuleResult, Tally};
+
+const NO_RETURN_URL: &str = "the profile's create call names no address to return to";
+const NOT_SIGNED: &str = "the profile reads nothing from a browser return";
 
 /// The required fields of a return besides its signature (contract 2.3, 2.4).
 const REQUIRED_FIELDS: [Field; 7] = [
@@ -24,10 +25,8 @@ const REQUIRED_FIELDS: [Field; 7] = [
 fn has_ended(payment: &ObservedPayment, status: Status) -> bool {
     let action = if status == Status::Success { PageAction::Paid } else { PageAction::Cancelled };
     let by_certifier = payment.page.as_ref().is_some_and(|page| page.action == action);
-    let by_ipn = payment.deliveries.iter().any(|delivery| match &delivery.reading {
-        IpnReading::Signed(ipn) => ipn.status == Some(status),
-        IpnReading::Unsigned(_) | IpnReading::Unread(_) => false,
-    });
+    let mut ipns = payment.deliveries.iter().filter_map(|delivery| delivery.reading.signed());
+    let by_ipn = ipns.any(|ipn| ipn.status == status);
     let by_return = payment.returns.iter().any(|back| back.text("status") == Some(status.as_str()));
     by_certifier || by_ipn || by_return
 }
@@ -37,6 +36,9 @@ pub(super) fn check_returned(observed: &RunObservations, rule: Rule) -> Tally {
         Rule::ReturnSuccess => (Status::Success, "no payment with a page was paid"),
         _ => (Status::Failed, "no payment with a page was cancelled"),
     };
+    if !observed.parameters.profile.scheme().sends_return_url() {
+        return Tally::Decided(RuleResult::NotApplicable, NO_RETURN_URL.to_owned());
+    }
     let mut tally = Tally::new("payer", not_tested_reason);
     for payment in &observed.payments {
         let shown = payment.page.as_ref().is_some_and(|page| page.is_shown());
@@ -54,6 +56,9 @@ fn check_each(
     observed: &RunObservations,
     check: impl Fn(&ObservedPayment, &ReceivedReturn) -> Option<String>,
 ) -> Tally {
+    if !observed.parameters.profile.is_default_scheme() {
+        return Tally::Decided(RuleResult::NotApplicable, NOT_SIGNED.to_owned());
+    }
     let mut tally = Tally::new("return", "no payer came back");
     for payment in &observed.payments {
         for back in &payment.returns {
@@ -110,11 +115,8 @@ fn find_money_fault(
     let (amount, currency) = (back.text("amount")?, back.text("currency")?);
     let requested = amount == observed.parameters.amount.to_string()
         && currency == observed.parameters.currency.code();
-    let matches_ipn = payment.deliveries.iter().any(|delivery| match &delivery.reading {
-        IpnReading::Signed(ipn) => {
-            ipn.amount.is_some_and(|ipn| ipn.to_string() == amount) && ipn.currency == currency
-        }
-        IpnReading::Unsigned(_) | IpnReading::Unread(_) => false,
-    });
+    let mut ipns = payment.deliveries.iter().filter_map(|delivery| delivery.reading.signed());
+    let matches_ipn =
+        ipns.any(|ipn| ipn.amount.to_string() == amount && ipn.currency.code() == currency);
     (!requested && !matches_ipn).then(|| format!("it has the amount {amount} {currency}"))
 }

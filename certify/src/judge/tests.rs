@@ -1,10 +1,12 @@
 //! A clean run passes. Each fault fails exactly one rule.
 
+mod schemes;
 mod visits;
 
+use std::sync::Arc;
+
 use payfold_partners::create::{CreateViolation, SessionOffer};
-use payfold_partners::outbound::Reach;
-use payfold_partners::profile::{Profile, Stage};
+use payfold_partners::profile::{DEFAULT_PROFILE, Profile, Stage};
 use payfold_partners::remote::{CreateFailure, CreateOutcome};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Presentation;
@@ -20,13 +22,21 @@ use super::*;
 
 const NOW: Time = Time::from_unix_ms(1_769_853_600_000);
 
-fn profile() -> Profile {
-    Profile::sandbox_for(&PartnerCode::parse("sandbox").unwrap())
+/// The default profile, with these replacements in its text.
+fn profile(changes: &[(&str, &str)]) -> Arc<Profile> {
+    let mut text = DEFAULT_PROFILE.to_owned();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    Arc::new(Profile::parse(&PartnerCode::parse("sandbox").unwrap(), &text).unwrap())
 }
+
+const REF_IS_SESSION: (&str, &str) = ("ref_is_session = false", "ref_is_session = true");
 
 pub(crate) fn subject() -> ReportSubject {
     ReportSubject {
-        profile: profile().stamp().clone(),
+        profile: profile(&[]).stamp().clone(),
         stage: Stage::Sandbox,
         merchant_code: MerchantCode::parse("DEMO").unwrap(),
         api_url: "https://api.partner.example".to_owned(),
@@ -38,15 +48,26 @@ pub(crate) fn subject() -> ReportSubject {
 fn signed_ipn(case: PaymentCase, status: Status, ms: i64) -> SignedIpn {
     let paid = status == Status::Success || status == Status::Refunded;
     SignedIpn {
-        order_id: format!("cert-{case}"),
-        provider_ref: format!("ref-{case}"),
-        status: Some(status),
-        amount: Some(150_000),
-        currency: "VND".to_owned(),
+        order_id: order_id(&case.to_string()),
+        provider_ref: provider_ref(&format!("ref-{case}")),
+        status,
+        amount: amount(150_000),
+        currency: Currency::parse("VND").unwrap(),
         paid_at: paid.then_some(NOW.plus_ms(10)),
         time: Some(NOW.plus_ms(ms)),
-        problems: Vec::new(),
     }
+}
+
+fn order_id(case: &str) -> OrderId {
+    OrderId::parse(&format!("ord-{case}")).unwrap()
+}
+
+fn provider_ref(text: &str) -> ProviderRef {
+    ProviderRef::parse(text).unwrap()
+}
+
+fn amount(minor: i64) -> Amount {
+    Amount::from_minor(minor).unwrap()
 }
 
 fn deliver(ipn: SignedIpn, ms: i64, answer: IpnAnswer) -> IpnDelivery {
@@ -55,7 +76,7 @@ fn deliver(ipn: SignedIpn, ms: i64, answer: IpnAnswer) -> IpnDelivery {
 }
 
 fn back(case: PaymentCase, status: Status) -> ReceivedReturn {
-    let order = format!("cert-{case}");
+    let order = order_id(&case.to_string()).to_string();
     let parameters = [
         ("merchantCode", "DEMO"),
         ("orderId", &order),
@@ -79,7 +100,7 @@ fn payment(case: PaymentCase) -> ObservedPayment {
         PaymentCase::Qr => Presentation::QrPayload("code".to_owned()),
         _ => Presentation::RedirectUrl(format!("https://pay.partner.example/{case}")),
     };
-    let provider_ref = ProviderRef::parse(&format!("ref-{case}")).unwrap();
+    let provider_ref = provider_ref(&format!("ref-{case}"));
     let offer = SessionOffer { provider_ref, presentation, expires_at: NOW.plus_ms(900_000) };
     let status = if case == PaymentCase::Cancel { Status::Failed } else { Status::Success };
     let hop = |status| Hop {
@@ -106,7 +127,7 @@ fn payment(case: PaymentCase) -> ObservedPayment {
     let driven = case != PaymentCase::Qr;
     ObservedPayment {
         case,
-        order_id: OrderId::parse(&format!("cert-{case}")).unwrap(),
+        order_id: order_id(&case.to_string()),
         created: CreateOutcome::Opened(offer),
         took_ms: 12,
         page: driven.then_some(page),
@@ -121,14 +142,13 @@ pub(crate) fn clean_run() -> RunObservations {
     RunObservations {
         parameters: RunParameters {
             merchant_code: MerchantCode::parse("DEMO").unwrap(),
-            amount: Amount::from_minor(150_000).unwrap(),
+            amount: amount(150_000),
             currency: Currency::parse("VND").unwrap(),
-            time: *profile().time(),
-            session_ref: SessionRef::Same,
-            reach: Reach::Public,
+            profile: profile(&[REF_IS_SESSION]),
             platforms: vec!["https://shop.example".parse().unwrap()],
         },
         payments: PaymentCase::ALL.map(payment).into(),
+        strangers: 0,
         attested: vec![attest(AttestedItem::Width), attest(AttestedItem::WebView)],
     }
 }
@@ -184,15 +204,13 @@ fn failed_after_ipn(change: impl Fn(&mut SignedIpn)) -> String {
 
 #[test]
 fn a_fault_of_an_ipn_fails_its_rule_alone() {
-    assert_eq!(failed_after_ipn(|ipn| ipn.amount = Some(1)), "ipn.amount");
-    assert_eq!(failed_after_ipn(|ipn| ipn.currency = "EUR".to_owned()), "ipn.currency");
-    assert_eq!(failed_after_ipn(|ipn| ipn.paid_at = None), "ipn.paid_at");
-    assert_eq!(failed_after_ipn(|ipn| ipn.order_id = "cert-other".to_owned()), "ipn.ids");
-    assert_eq!(failed_after_ipn(|ipn| ipn.provider_ref = "other".to_owned()), "ipn.ids");
+    assert_eq!(failed_after_ipn(|ipn| ipn.amount = amount(1)), "ipn.amount");
     assert_eq!(
-        failed_after_ipn(|ipn| ipn.problems.push("nonce is missing".to_owned())),
-        "ipn.fields"
+        failed_after_ipn(|ipn| ipn.currency = Currency::parse("EUR").unwrap()),
+        "ipn.currency"
     );
+    assert_eq!(failed_after_ipn(|ipn| ipn.order_id = order_id("other")), "ipn.ids");
+    assert_eq!(failed_after_ipn(|ipn| ipn.provider_ref = provider_ref("other")), "ipn.ids");
     assert_eq!(failed_after_ipn(|ipn| ipn.time = Some(NOW.plus_ms(-299_979))), "");
     assert_eq!(failed_after_ipn(|ipn| ipn.time = Some(NOW.plus_ms(-299_980))), "ipn.timestamp");
     assert_eq!(failed_after_ipn(|ipn| ipn.time = Some(NOW.plus_ms(300_022))), "ipn.timestamp");
@@ -201,13 +219,15 @@ fn a_fault_of_an_ipn_fails_its_rule_alone() {
         failed_after_ipn(|ipn| ipn.paid_at = Some(NOW.plus_ms(900_001))),
         "ipn.paid_in_session"
     );
-    assert_eq!(failed_after_ipn(|ipn| ipn.status = Some(Status::Failed)), "ipn.sent");
+    assert_eq!(failed_after_ipn(|ipn| ipn.status = Status::Failed), "ipn.sent");
     assert_eq!(failed_after(|payment| payment.deliveries.clear()), "ipn.sent");
-    let unread = IpnReading::Unread("malformed_json");
-    assert_eq!(
-        failed_after(|payment| payment.deliveries[0].reading = unread.clone()),
-        "ipn.fields"
-    );
+    for reading in [
+        IpnReading::Unread("malformed_json"),
+        IpnReading::Inadmissible("paidAt is required".to_owned()),
+    ] {
+        let failed = failed_after(|payment| payment.deliveries[0].reading = reading.clone());
+        assert_eq!(failed, "ipn.fields");
+    }
     let forged = IpnReading::Unsigned(Some("DEMO".to_owned()));
     assert_eq!(
         failed_after(|payment| payment.deliveries[0].reading = forged.clone()),
@@ -235,29 +255,26 @@ fn a_repeated_ipn_fails_one_rule() {
     assert_eq!(failed_after_repeat(PaymentCase::Pay, |_| {}), "ipn.once");
     assert_eq!(failed_after_repeat(PaymentCase::Busy, |_| {}), "ipn.once");
     assert_eq!(failed_after_repeat(PaymentCase::Pay, |ipn| ipn.paid_at = Some(NOW)), "ipn.content");
-    assert_eq!(failed_after_repeat(PaymentCase::Pay, |ipn| ipn.amount = Some(1)), "ipn.amount");
+    assert_eq!(failed_after_repeat(PaymentCase::Pay, |ipn| ipn.amount = amount(1)), "ipn.amount");
     assert_eq!(
-        failed_after_repeat(PaymentCase::Pay, |ipn| ipn.status = Some(Status::Failed)),
+        failed_after_repeat(PaymentCase::Pay, |ipn| ipn.status = Status::Failed),
         "ipn.one_outcome"
     );
     assert_eq!(
-        failed_after_repeat(PaymentCase::Pay, |ipn| ipn.status = Some(Status::Expired)),
+        failed_after_repeat(PaymentCase::Pay, |ipn| ipn.status = Status::Expired),
         "ipn.one_outcome"
     );
     assert_eq!(
-        failed_after_repeat(PaymentCase::Cancel, |ipn| ipn.status = Some(Status::Refunded)),
+        failed_after_repeat(PaymentCase::Cancel, |ipn| ipn.status = Status::Refunded),
         "ipn.one_outcome"
     );
-    assert_eq!(
-        failed_after_repeat(PaymentCase::Pay, |ipn| ipn.status = Some(Status::Refunded)),
-        ""
-    );
-    let part = |ipn: &mut SignedIpn| (ipn.status, ipn.amount) = (Some(Status::Refunded), Some(1));
+    assert_eq!(failed_after_repeat(PaymentCase::Pay, |ipn| ipn.status = Status::Refunded), "");
+    let part = |ipn: &mut SignedIpn| (ipn.status, ipn.amount) = (Status::Refunded, amount(1));
     assert_eq!(failed_after_repeat(PaymentCase::Pay, part), "ipn.refund_amount");
     let mut observed = clean_run();
-    observed.parameters.session_ref = SessionRef::Any;
+    observed.parameters.profile = profile(&[]);
     let second = SignedIpn {
-        provider_ref: "second".to_owned(),
+        provider_ref: provider_ref("second"),
         ..signed_ipn(PaymentCase::Pay, Status::Success, 400)
     };
     observed.payments[0].deliveries.push(deliver(second, 401, IpnAnswer::Acknowledged));
@@ -314,9 +331,9 @@ fn a_create_response_fails_the_rule_it_breaks() {
     }
     let shared = |payment: &mut ObservedPayment| {
         let CreateOutcome::Opened(offer) = &mut payment.created else { return };
-        offer.provider_ref = ProviderRef::parse("ref-cancel").unwrap();
+        offer.provider_ref = provider_ref("ref-cancel");
         if let IpnReading::Signed(ipn) = &mut payment.deliveries[0].reading {
-            ipn.provider_ref = "ref-cancel".to_owned();
+            ipn.provider_ref = provider_ref("ref-cancel");
         }
     };
     assert_eq!(failed_after(shared), "create.ref_unique");

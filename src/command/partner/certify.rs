@@ -1,6 +1,6 @@
-//! `payfold partner certify`: tests a partner's sandbox against the contract, and writes a signed
-//! report and an HTML page. Exit 3 if a rule failed. The vault is only read, and a running system
-//! is not touched.
+//! `payfold partner certify`: tests a partner's sandbox against its profile and the contract, and
+//! writes a signed report and an HTML page. Exit 3 if a rule failed. The vault is only read, and a
+//! running system is not touched.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -200,9 +200,9 @@ fn api_url(
 /// Adds the fix to a refused target.
 fn explain(refusal: TargetRefusal) -> anyhow::Error {
     let fix = match &refusal {
-        TargetRefusal::CustomScheme(partner) => format!(
-            "test create calls with payfold partner draft {partner}, notices with payfold partner \
-             vectors and explain"
+        TargetRefusal::PostedForm(partner) => format!(
+            "no certification can open it; test the form with payfold partner draft {partner}, \
+             notices with payfold partner vectors and explain"
         ),
         TargetRefusal::Production { .. } => "give the partner's sandbox with --url URL".to_owned(),
         TargetRefusal::Unreachable { .. } => {

@@ -93,13 +93,6 @@ fn proven(
     let file = match (proof.report, proof.uncertified) {
         (Some(file), _) => file,
         (None, Some(reason)) => return Ok(format!("not certified: {reason}")),
-        (None, None) if !profile.is_default_scheme() => {
-            return Ok(
-                "not certified: certification is for the default scheme, and this partner has a \
-                 custom scheme"
-                    .to_owned(),
-            );
-        }
         (None, None) => {
             return Err(Fixable::error(
                 "a profile needs the report of its certification to go live",

@@ -1,5 +1,7 @@
-//! Owns a sandbox partner in this process that answers and retries quickly, and its certifier.
+//! Owns a sandbox partner in this process that answers and retries quickly, and its certifier. It
+//! plays the contract or a shipped profile.
 
+use std::net::TcpListener;
 use std::sync::Arc;
 
 use payfold_certify::observations::{Attestation, AttestedItem, PaymentCase};
@@ -7,17 +9,21 @@ use payfold_certify::report::Report;
 use payfold_certify::{CertifySettings, PageOperator, RunEvent, RunTimeouts, certify};
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_partners::directory::Directory;
-use payfold_partners::document::VaultDocument;
-use payfold_partners::profile::{Profile, SANDBOX_PROFILE};
+use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
+use payfold_partners::keys::Channel;
+use payfold_partners::profile::{Profile, SANDBOX_PROFILE, ShippedProfile};
 use payfold_partners::remote::PartnerClient;
+use payfold_partners::secret::Secret;
 use payfold_sandbox::troubles::Troubles;
 use payfold_sandbox::{RetrySchedule, SandboxSettings};
+use payfold_schemas::ids::KeyId;
 use payfold_schemas::money::{Amount, Currency};
 use tokio::sync::mpsc;
 
-use crate::support::sandbox::{self, SECRET, account, account_entry, code, merchant};
+use crate::support::sandbox::{self, account, code, merchant};
 use crate::support::stub::listen;
 
+const CREATE_SECRET: &str = "a test key of calls, worth nothing at all";
 /// Long enough for a busy machine, short enough for a test.
 const TIMEOUTS: RunTimeouts = RunTimeouts {
     payer_ms: 20_000,
@@ -33,6 +39,11 @@ pub struct Partner {
     url: String,
     directory: Arc<Directory>,
     remote: PartnerClient,
+    /// The amount and currency of its payments.
+    money: (i64, &'static str),
+    /// The certifier's socket and its URL, if it is registered with the partner: then one run at a
+    /// time can use it.
+    registered: Option<(TcpListener, String)>,
 }
 
 /// The sandbox's scheme with a short time-out and no grace.
@@ -43,26 +54,66 @@ fn profile() -> Profile {
     Profile::parse(&code(), &text).expect("a profile")
 }
 
-fn directory() -> Directory {
-    let account = account_entry(["sandbox", "DEMO", "k1"], SECRET);
-    let vault = VaultDocument { accounts: vec![account], ..VaultDocument::default() };
-    Directory::build(vec![profile()], &vault).expect("a directory")
+/// An account of a shipped profile that is played at this URL: with the constants that the profile
+/// names, and a key of its own for calls.
+fn shipped_account(profile: &str, url: &str) -> AccountEntry {
+    let mut account = account();
+    let constants = [("accessKey", "A-7"), ("notification_url", "registered"), ("snap_url", url)];
+    let named = |name: &str| profile.contains(&format!("{name} = \""));
+    for (name, value) in constants.into_iter().filter(|(name, _)| named(name)) {
+        account.set_constant(name, value).expect("a constant");
+    }
+    let now = SystemClock.now();
+    let key = NewKey {
+        id: KeyId::parse("c").expect("a key id"),
+        channel: Channel::Create,
+        secret: Secret::from_bytes(CREATE_SECRET.into()),
+        valid_from: now.plus_ms(-60_000),
+        overlap_ms: 0,
+        created_at: now,
+    };
+    account.add_key(key).expect("the first key of calls");
+    account
 }
 
 impl Partner {
+    /// The sandbox partner of the contract.
     pub fn start() -> Self {
+        Self::serve(&profile(), (150_000, "VND"), None, |_| account())
+    }
+
+    /// A partner with this shipped profile.
+    pub fn play(shipped: &str, money: (i64, &'static str)) -> Self {
+        let text = ShippedProfile::of(shipped).expect("it is shipped").profile;
+        let text = text.replace("stage = \"draft\"", "stage = \"sandbox\"");
+        let profile = Profile::parse(&code(), &text).expect("a profile");
+        Self::serve(&profile, money, Some(listen()), |url| shipped_account(&text, url))
+    }
+
+    fn serve(
+        profile: &Profile,
+        money: (i64, &'static str),
+        registered: Option<(TcpListener, String)>,
+        account: impl Fn(&str) -> AccountEntry,
+    ) -> Self {
+        let receiver = registered.as_ref().map(|(_, url)| url);
         let (_, url) = sandbox::serve(|url| SandboxSettings {
             short_session_ms: 3_000,
             late_ms: 100,
             // An answer that is late on a busy machine must not count as missing.
             answer_ms: 3_000,
             retry: RetrySchedule { first_ms: 30, longest_ms: 100, attempts_max: 4 },
-            ..SandboxSettings::new(profile(), vec![account()], url)
+            notice_url: receiver.map(|url| format!("{url}{}", profile.ipn_path())),
+            ..SandboxSettings::new(profile.clone(), vec![account(url)], url)
         });
+        let vault = VaultDocument { accounts: vec![account(&url)], ..VaultDocument::default() };
+        let directory = Directory::build(vec![profile.clone()], &vault).expect("a directory");
         Self {
             url,
-            directory: Arc::new(directory()),
+            directory: Arc::new(directory),
             remote: PartnerClient::new().expect("a client"),
+            money,
+            registered,
         }
     }
 
@@ -84,7 +135,11 @@ impl Partner {
     }
 
     fn settings(&self) -> CertifySettings {
-        let (socket, public_url) = listen();
+        let (amount, currency) = self.money;
+        let (socket, public_url) = match &self.registered {
+            Some((socket, url)) => (socket.try_clone().expect("a second handle"), url.clone()),
+            None => listen(),
+        };
         let attest = |item| Attestation { item, by: "Ana".to_owned(), at: SystemClock.now() };
         CertifySettings {
             directory: Arc::clone(&self.directory),
@@ -95,8 +150,8 @@ impl Partner {
             remote: self.remote.clone(),
             socket,
             platforms: Vec::new(),
-            amount: Amount::from_minor(150_000).expect("an amount"),
-            currency: Currency::parse("VND").expect("a currency"),
+            amount: Amount::from_minor(amount).expect("an amount"),
+            currency: Currency::parse(currency).expect("a currency"),
             troubles: None,
             operator: PageOperator::Certifier,
             attested: [AttestedItem::Width, AttestedItem::WebView].map(attest).into(),

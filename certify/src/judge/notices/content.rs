@@ -1,23 +1,17 @@
-//! Owns the selection of signed IPNs, and their description in evidence.
+//! Owns the selection of signed and admissible IPNs, and their description in evidence.
 
-use payfold_schemas::ipn::Status;
-
-use crate::observations::{IpnDelivery, IpnReading, ObservedPayment, PaymentCase, SignedIpn};
+use crate::observations::{IpnDelivery, ObservedPayment, PaymentCase, SignedIpn};
 
 pub(super) const NO_IPN: &str = "no signed IPN came";
 
-/// The signed IPNs of a payment, in order of arrival.
+/// The admissible IPNs of a payment, in order of arrival.
 pub(super) fn signed_ipns(
     payment: &ObservedPayment,
 ) -> impl Iterator<Item = (&IpnDelivery, &SignedIpn)> {
-    payment.deliveries.iter().filter_map(|delivery| match &delivery.reading {
-        IpnReading::Signed(ipn) => Some((delivery, ipn)),
-        IpnReading::Unread(_) | IpnReading::Unsigned(_) => None,
-    })
+    payment.deliveries.iter().filter_map(|delivery| Some((delivery, delivery.reading.signed()?)))
 }
 
 /// Describes an IPN in evidence, such as `pay: SUCCESS of sbx-1`.
 pub(super) fn describe_ipn(case: PaymentCase, ipn: &SignedIpn) -> String {
-    let status = ipn.status.map_or("an IPN", Status::as_str);
-    format!("{case}: {status} of {}", ipn.provider_ref)
+    format!("{case}: {} of {}", ipn.status.as_str(), ipn.provider_ref)
 }

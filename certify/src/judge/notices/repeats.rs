@@ -16,11 +16,11 @@ use super::content::{NO_IPN, describe_ipn, signed_ipns};
 
 /// The content by which a repeated IPN is recognised: transaction, status, amount, currency,
 /// paidAt.
-type ContentKey<'p> = (&'p str, Option<&'static str>, Option<i64>, &'p str, Option<Time>);
+type ContentKey<'p> = (&'p str, &'static str, i64, &'static str, Option<Time>);
 
 fn content_key(ipn: &SignedIpn) -> ContentKey<'_> {
-    let status = ipn.status.map(Status::as_str);
-    (&ipn.provider_ref, status, ipn.amount, &ipn.currency, ipn.paid_at)
+    let (amount, currency) = (ipn.amount.minor(), ipn.currency.code());
+    (ipn.provider_ref.as_str(), ipn.status.as_str(), amount, currency, ipn.paid_at)
 }
 
 /// The deliveries of a payment's IPNs, grouped by content, in order of arrival.
@@ -43,9 +43,11 @@ fn deliveries_after_ack<'d>(deliveries: &[(&'d IpnDelivery, &SignedIpn)]) -> Vec
 
 pub(in super::super) fn check_retries(observed: &RunObservations, rule: Rule) -> Tally {
     let (case, answer, not_tested_reason) = match rule {
-        Rule::IpnRetryBusy => {
-            (PaymentCase::Busy, IpnAnswer::Unavailable, "no IPN came that could be answered 503")
-        }
+        Rule::IpnRetryBusy => (
+            PaymentCase::Busy,
+            IpnAnswer::Unavailable,
+            "no IPN came that could be answered as unavailable",
+        ),
         _ => (
             PaymentCase::Silent,
             IpnAnswer::NoAnswer,
@@ -80,7 +82,7 @@ pub(in super::super) fn check_retries(observed: &RunObservations, rule: Rule) ->
 }
 
 pub(in super::super) fn check_fresh_retries(observed: &RunObservations) -> Tally {
-    if observed.parameters.time.kind != TimeKind::Delivery {
+    if observed.parameters.profile.time().kind != TimeKind::Delivery {
         let reason = "the profile's time is not the time of delivery";
         return Tally::Decided(RuleResult::NotApplicable, reason.to_owned());
     }
@@ -125,14 +127,13 @@ pub(in super::super) fn check_content(observed: &RunObservations) -> Tally {
         for (provider_ref, status, amount, currency, paid_at) in
             group_by_content(payment).into_keys()
         {
-            let requested = amount == Some(observed.parameters.amount.minor());
+            let requested = amount == observed.parameters.amount.minor();
             let requested = requested && currency == observed.parameters.currency.code();
-            if requested && status != Some(Status::Refunded.as_str()) {
+            if requested && status != Status::Refunded.as_str() {
                 contents.entry((provider_ref, status)).or_default().push(paid_at);
             }
         }
         for ((provider_ref, status), times) in contents {
-            let status = status.unwrap_or("an unknown status");
             let fault = || {
                 let times: Vec<_> = times
                     .iter()

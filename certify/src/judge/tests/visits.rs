@@ -56,7 +56,7 @@ fn failed_after_return(change: impl Fn(&mut ReceivedReturn)) -> String {
 fn a_fault_of_the_return_fails_its_rule() {
     assert_eq!(failed_after_return(|back| back.signed_for = None), "return.signature");
     assert_eq!(
-        failed_after_return(|back| back.signed_for = Some("cert-other".into())),
+        failed_after_return(|back| back.signed_for = Some("ord-other".into())),
         "return.signature"
     );
     for (name, value) in [
@@ -89,7 +89,7 @@ fn rules_without_an_object_do_not_apply() {
         findings.map(|finding| (finding.rule.id(), finding.outcome)).collect::<Vec<_>>()
     };
     let mut local = clean_run();
-    local.parameters.reach = Reach::Sandbox;
+    local.parameters.profile = profile(&[("stage = \"draft\"", "stage = \"sandbox\"")]);
     for payment in &mut local.payments {
         let CreateOutcome::Opened(offer) = &mut payment.created else { continue };
         if let Presentation::RedirectUrl(url) = &mut offer.presentation {
