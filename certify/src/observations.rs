@@ -8,7 +8,7 @@ use payfold_partners::profile::Profile;
 use payfold_partners::remote::CreateOutcome;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Presentation;
-use payfold_schemas::ids::{MerchantCode, OrderId, ProviderRef};
+use payfold_schemas::ids::{EventRef, MerchantCode, OrderId, ProviderRef};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::time::Time;
@@ -73,8 +73,7 @@ pub struct RunObservations {
     pub parameters: RunParameters,
     /// The payments of the run.
     pub payments: Vec<ObservedPayment>,
-    /// The number of requests to the IPN address that no key has signed and that name no payment of
-    /// the run.
+    /// The number of notices that name no payment of the run, signed or not.
     pub(crate) strangers: usize,
     /// What people checked.
     pub attested: Vec<Attestation>,
@@ -123,6 +122,17 @@ pub struct IpnDelivery {
     pub(crate) answer: IpnAnswer,
 }
 
+impl IpnDelivery {
+    /// Whether this may be the notice of `first` again. An IPN without an admissible content may be
+    /// any notice.
+    pub(crate) fn may_repeat(&self, first: &IpnDelivery) -> bool {
+        match (self.reading.admissible(), first.reading.admissible()) {
+            (Some(this), Some(first)) => this.is_repeat_of(first),
+            _ => true,
+        }
+    }
+}
+
 /// The result of reading an IPN.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IpnReading {
@@ -138,16 +148,25 @@ pub enum IpnReading {
 
 impl IpnReading {
     /// The content of an admissible IPN.
-    pub(crate) fn signed(&self) -> Option<&SignedIpn> {
+    pub(crate) fn admissible(&self) -> Option<&SignedIpn> {
         match self {
             Self::Signed(ipn) => Some(ipn),
             Self::Unread(_) | Self::Unsigned(_) | Self::Inadmissible(_) => None,
         }
     }
 
+    /// Whether it is a notice of the certified account.
+    pub(crate) fn is_notice(&self) -> bool {
+        matches!(self, Self::Signed(_) | Self::Inadmissible(_))
+    }
+
     /// Whether a key of the certified account has signed it.
     pub(crate) fn is_signed(&self) -> bool {
-        matches!(self, Self::Signed(_) | Self::Inadmissible(_))
+        match self {
+            Self::Signed(ipn) => ipn.signed.is_some(),
+            Self::Inadmissible(_) => true,
+            Self::Unread(_) | Self::Unsigned(_) => false,
+        }
     }
 }
 
@@ -168,6 +187,24 @@ pub struct SignedIpn {
     pub(crate) paid_at: Option<Time>,
     /// The time that the profile's time rule checks.
     pub time: Option<Time>,
+    /// The partner's name of the event, such as that of a refund.
+    pub(crate) event_ref: Option<EventRef>,
+    /// Whether the amount of a refund is the total that went back so far.
+    pub(crate) refund_so_far: bool,
+    /// The digest of what the signature is over, or of the signature. `None` if nothing is signed.
+    pub(crate) signed: Option<Digest>,
+    /// Whether each delivery is signed anew, with its own time.
+    pub(crate) is_signed_anew: bool,
+}
+
+impl SignedIpn {
+    /// Whether both are the same notice, as far as it is known: one transaction has several events
+    /// with one status at some partners, and their notices differ in what is signed.
+    pub(crate) fn is_repeat_of(&self, other: &SignedIpn) -> bool {
+        self.provider_ref == other.provider_ref
+            && self.status == other.status
+            && (self.is_signed_anew || self.signed == other.signed)
+    }
 }
 
 /// The receiver's answer to an IPN.

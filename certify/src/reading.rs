@@ -7,6 +7,7 @@ use payfold_partners::scheme::{
     AckKind, AckResponse, NoticeContent, NoticeRequest, PaymentEvent, VerifiedNotice,
 };
 use payfold_partners::verify::RejectCode;
+use payfold_schemas::digest::Digest;
 use payfold_schemas::time::Time;
 use url::form_urlencoded;
 
@@ -16,18 +17,26 @@ use super::observations::{IpnReading, ReceivedReturn, SignedIpn};
 const PARAMETERS_MAX: usize = 64;
 
 /// An IPN as it was read, with its answer if it is refused. The decision approximates that of
-/// ingest: content type, signature, content and time.
+/// ingest: content type, size, signature, content and time.
 pub(super) struct ReadIpn {
     /// `None` if the profile acknowledges and ignores this kind of notice.
     pub(super) reading: Option<IpnReading>,
-    /// The answer of a refusal.
-    pub(super) refusal: Option<AckResponse>,
+    /// Its refusal, if it is refused.
+    pub(super) refusal: Option<Refusal>,
     notice: Option<VerifiedNotice>,
+}
+
+/// The refusal of an IPN.
+pub(super) struct Refusal {
+    pub(super) ack: AckResponse,
+    /// Whether the IPN must come again.
+    pub(super) comes_again: bool,
 }
 
 impl ReadIpn {
     /// An IPN that belongs to no account that is known.
-    fn refused(reading: IpnReading, refusal: AckResponse) -> Self {
+    fn refused(reading: IpnReading, ack: AckResponse) -> Self {
+        let refusal = Refusal { ack, comes_again: false };
         Self { reading: Some(reading), refusal: Some(refusal), notice: None }
     }
 
@@ -60,10 +69,8 @@ pub(super) fn read_ipns(
     now: Time,
 ) -> Vec<ReadIpn> {
     let scheme = account.profile().scheme();
-    let content_type = request.headers.iter().find(|(name, _)| *name == "content-type");
-    if !scheme.takes_content_type(content_type.map(|(_, value)| *value)) {
-        let reading = IpnReading::Unread("unsupported_media_type");
-        return vec![ReadIpn::refused(reading, empty_answer(415))];
+    if let Some((code, status)) = refused_head(account, request) {
+        return vec![ReadIpn::refused(IpnReading::Unread(code), empty_answer(status))];
     }
     let unsigned = |named| {
         let answer = scheme.acks().plain(AckKind::BadSignature);
@@ -73,18 +80,43 @@ pub(super) fn read_ipns(
     let partner = account.partner().as_str();
     match directory.authenticate(Some(partner), request, now) {
         Ok(verified) => {
-            let forged = (0..verified.unsigned.ours).map(|_| unsigned(None));
+            let again = AckKind::Unavailable;
+            let answer = scheme.acks().plain(again).unwrap_or_else(|| contract_ack(again));
+            // Beside signed items, it may be an item that is signed with a key not known yet.
+            let forged = |_| ReadIpn {
+                reading: Some(IpnReading::Unsigned(None)),
+                refusal: Some(Refusal { ack: answer.clone(), comes_again: true }),
+                notice: None,
+            };
+            let forged: Vec<_> = (0..verified.unsigned.ours).map(forged).collect();
             let notices = verified.notices.into_iter();
             notices.map(|notice| read_notice(account, notice, now)).chain(forged).collect()
         }
         Err(rejection) if rejection.code() == RejectCode::Unauthenticated => {
-            vec![unsigned(claimed_account(request.body))]
+            let is_default = account.profile().is_default_scheme();
+            vec![unsigned(is_default.then(|| claimed_account(request.body)).flatten())]
         }
         Err(rejection) => {
             let reading = IpnReading::Unread(rejection.code().as_str());
             vec![ReadIpn::refused(reading, contract_ack(AckKind::NotAdmissible))]
         }
     }
+}
+
+/// The code and the status of a request that is refused before its notice is read.
+fn refused_head(account: &Account, request: &NoticeRequest<'_>) -> Option<(&'static str, u16)> {
+    let header = |wanted| {
+        let found = request.headers.iter().find(|(name, _)| *name == wanted);
+        found.map(|(_, value)| *value)
+    };
+    if header("content-encoding").is_some() {
+        return Some(("unsupported_content_encoding", 415));
+    }
+    if !account.profile().scheme().takes_content_type(header("content-type")) {
+        return Some(("unsupported_media_type", 415));
+    }
+    let is_large = request.body.len() > account.profile().limits().body_bytes;
+    is_large.then_some(("body_too_large", 413))
 }
 
 /// The account that a body names as the contract's IPNs do, whether or not its signature is valid.
@@ -101,7 +133,7 @@ fn read_notice(account: &Account, notice: VerifiedNotice, now: Time) -> ReadIpn 
         match notice.content() {
             Ok(NoticeContent::Event(event)) => {
                 let refusal = is_stale(&notice, event, now).then_some(AckKind::Stale);
-                (Some(IpnReading::Signed(signed_ipn(event))), refusal)
+                (Some(IpnReading::Signed(signed_ipn(&notice, event))), refusal)
             }
             Ok(NoticeContent::Ignored | NoticeContent::NoOrder) => (None, None),
             Err(fault) => {
@@ -111,7 +143,8 @@ fn read_notice(account: &Account, notice: VerifiedNotice, now: Time) -> ReadIpn 
         }
     };
     let read = ReadIpn { reading, refusal: None, notice: Some(notice) };
-    ReadIpn { refusal: refusal.map(|kind| read.ack(kind)), ..read }
+    let refusal = refusal.map(|kind| Refusal { ack: read.ack(kind), comes_again: false });
+    ReadIpn { refusal, ..read }
 }
 
 fn is_stale(notice: &VerifiedNotice, event: &PaymentEvent, now: Time) -> bool {
@@ -120,7 +153,7 @@ fn is_stale(notice: &VerifiedNotice, event: &PaymentEvent, now: Time) -> bool {
     rule.kind != TimeKind::None && !event.timestamp.is_some_and(is_in_time)
 }
 
-fn signed_ipn(event: &PaymentEvent) -> SignedIpn {
+fn signed_ipn(notice: &VerifiedNotice, event: &PaymentEvent) -> SignedIpn {
     SignedIpn {
         order_id: event.order_id.clone(),
         provider_ref: event.provider_ref.clone(),
@@ -129,6 +162,11 @@ fn signed_ipn(event: &PaymentEvent) -> SignedIpn {
         currency: event.money.currency,
         paid_at: event.money.paid_at,
         time: event.timestamp,
+        event_ref: event.money.event_ref.clone(),
+        refund_so_far: event.policy.refund_so_far,
+        // A digest of it: the signature itself is not recorded.
+        signed: (!notice.is_unsigned()).then(|| Digest::of_bytes(notice.signed())),
+        is_signed_anew: notice.profile().time().kind == TimeKind::Delivery,
     }
 }
 

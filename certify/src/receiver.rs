@@ -19,7 +19,7 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::OrderId;
 use tokio::time::sleep;
 
-use super::observations::{IpnAnswer, IpnDelivery, PaymentCase, ReceivedReturn};
+use super::observations::{IpnAnswer, IpnDelivery, IpnReading, PaymentCase, ReceivedReturn};
 use super::reading::{self, ReadIpn};
 
 /// The largest body that any profile can allow, in bytes.
@@ -47,7 +47,7 @@ pub(super) struct Receiver {
 #[derive(Default)]
 pub(super) struct Received {
     orders: HashMap<OrderId, ReceivedForOrder>,
-    /// Requests to the IPN address that no key has signed and that name no payment of the run.
+    /// Notices that belong to no payment of the run, signed or not.
     strangers: usize,
 }
 
@@ -114,7 +114,7 @@ impl Receiver {
         received.map(|one| (one.deliveries.clone(), one.returns.clone())).unwrap_or_default()
     }
 
-    /// The number of requests so far that no key has signed and that name no payment of the run.
+    /// The number of notices so far that belong to no payment of the run.
     pub(super) fn count_strangers(&self) -> usize {
         self.lock().strangers
     }
@@ -125,8 +125,8 @@ impl Receiver {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Records the IPNs of a request and returns its answer: that of the first IPN that is not
-    /// acknowledged. `None` if no IPN belongs to a payment of this run.
+    /// Records the IPNs of a request and returns its answer. `None` if no IPN belongs to a payment
+    /// of this run.
     fn record_ipns(&self, request: &NoticeRequest<'_>) -> Option<IpnReply> {
         let at = self.clock.now();
         let ipns = reading::read_ipns(&self.directory, &self.account, request, at);
@@ -135,36 +135,32 @@ impl Receiver {
         let mut all = self.lock();
         let at_address = all.order_in(&request.target());
         let in_body = all.order_in(&String::from_utf8_lossy(request.body));
-        let mut replies = Vec::new();
-        for ipn in ipns {
-            let Some(reading) = &ipn.reading else {
-                let ack = ipn.ack(AckKind::Ignored);
-                replies.push(IpnReply { answer: IpnAnswer::Acknowledged, ack });
-                continue;
-            };
+        let mut known = Vec::new();
+        for ipn in &ipns {
             // A partner that uses one registered address names the order only in the content.
-            let signed = reading.signed().map(|ipn| ipn.order_id.clone());
-            let is_signed = signed.is_some();
-            let order = at_address.clone().or(signed).or_else(|| in_body.clone());
-            let Some(received) = order.and_then(|order| all.orders.get_mut(&order)) else {
-                all.strangers += usize::from(!is_signed);
-                continue;
-            };
-            let reply = received.reply_to(&ipn);
+            let content = ipn.reading.as_ref().and_then(IpnReading::admissible);
+            let named = content.map(|content| content.order_id.clone());
+            let order = at_address.clone().or(named).or_else(|| in_body.clone());
+            match order.filter(|order| all.orders.contains_key(order)).zip(ipn.reading.clone()) {
+                Some(known_ipn) => known.push(known_ipn),
+                None => all.strangers += 1,
+            }
+        }
+        let reply = all.reply_to(&ipns, &known)?;
+        for (order, reading) in known {
+            let Some(received) = all.orders.get_mut(&order) else { continue };
             if received.deliveries.len() < RECORDED_MAX {
-                let (reading, answer) = (reading.clone(), reply.answer);
+                let answer = reply.answer;
                 received.deliveries.push(IpnDelivery { at, digest, reading, answer });
             }
-            replies.push(reply);
         }
-        let deciding = replies.iter().position(|reply| reply.answer != IpnAnswer::Acknowledged);
-        replies.into_iter().nth(deciding.unwrap_or(0))
+        Some(reply)
     }
 
     fn record_return(&self, order: Option<&str>, query: &str) {
         let browser_return = reading::read_return(&self.directory, query, self.clock.now());
         let mut all = self.lock();
-        let order = order.and_then(|id| OrderId::parse(id).ok()).or_else(|| all.order_in(query));
+        let order = order.and_then(|path| all.order_in(path)).or_else(|| all.order_in(query));
         if let Some(received) = order.and_then(|order| all.orders.get_mut(&order))
             && received.returns.len() < RECORDED_MAX
         {
@@ -174,14 +170,41 @@ impl Receiver {
 }
 
 impl Received {
-    /// The order of this run that a text names: by its id, or by the UUID of its id without
+    /// The only order of this run that a text names: by its id, or by the UUID of its id without
     /// hyphens, which is shorter than some partners' limits.
     fn order_in(&self, text: &str) -> Option<OrderId> {
         let is_named = |order: &&OrderId| {
             let uuid = order.as_str().split_once('-').unwrap_or_default().1;
             text.contains(order.as_str()) || text.contains(&uuid.replace('-', ""))
         };
-        self.orders.keys().find(is_named).cloned()
+        let mut named = self.orders.keys().filter(is_named);
+        named.next().filter(|_| named.next().is_none()).cloned()
+    }
+
+    /// The one answer to a request with these IPNs, of which `known` belong to payments. As in
+    /// service, an IPN that must come again outranks one that is refused, and that any other.
+    fn reply_to(&mut self, ipns: &[ReadIpn], known: &[(OrderId, IpnReading)]) -> Option<IpnReply> {
+        let is_ignored = ipns.iter().all(|ipn| ipn.reading.is_none());
+        let first = ipns.first().filter(|_| is_ignored || !known.is_empty())?;
+        let refusals = ipns.iter().filter_map(|ipn| ipn.refusal.as_ref());
+        if let Some(refusal) = refusals.max_by_key(|refusal| refusal.comes_again) {
+            let ack = refusal.ack.clone();
+            return Some(IpnReply { answer: IpnAnswer::Refused(ack.status), ack });
+        }
+        let mut answer = IpnAnswer::Acknowledged;
+        for (order, _) in known {
+            if answer == IpnAnswer::Acknowledged
+                && let Some(received) = self.orders.get_mut(order)
+            {
+                answer = received.choose_answer();
+            }
+        }
+        let kind = match answer {
+            IpnAnswer::Unavailable => AckKind::Unavailable,
+            _ if is_ignored => AckKind::Ignored,
+            _ => AckKind::Accepted,
+        };
+        Some(IpnReply { answer, ack: first.ack(kind) })
     }
 }
 
@@ -192,18 +215,6 @@ struct IpnReply {
 }
 
 impl ReceivedForOrder {
-    fn reply_to(&mut self, ipn: &ReadIpn) -> IpnReply {
-        if let Some(ack) = ipn.refusal.clone() {
-            return IpnReply { answer: IpnAnswer::Refused(ack.status), ack };
-        }
-        let answer = self.choose_answer();
-        let kind = match answer {
-            IpnAnswer::Unavailable => AckKind::Unavailable,
-            _ => AckKind::Accepted,
-        };
-        IpnReply { answer, ack: ipn.ack(kind) }
-    }
-
     /// The answer to an admissible IPN.
     fn choose_answer(&mut self) -> IpnAnswer {
         match (self.case, self.case_answer) {
@@ -240,7 +251,9 @@ async fn handle_ipn(receiver: Data<Receiver>, request: HttpRequest, body: Bytes)
         return HttpResponse::MethodNotAllowed().finish();
     }
     let headers = request.headers().iter();
-    let headers = headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+    let headers = headers.filter_map(|(name, value)| {
+        Some((name.as_str(), std::str::from_utf8(value.as_bytes()).ok()?))
+    });
     let reply = receiver.record_ipns(&NoticeRequest {
         method,
         base_url: &receiver.public_url,

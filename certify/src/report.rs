@@ -234,7 +234,7 @@ fn payment_json(payment: &ObservedPayment) -> Value {
 }
 
 fn delivery_json(delivery: &IpnDelivery) -> Value {
-    let ipn = delivery.reading.signed();
+    let ipn = delivery.reading.admissible();
     json!({
         "at": delivery.at, "sha256": delivery.digest, "signed": delivery.reading.is_signed(),
         "status": ipn.map(|ipn| ipn.status.as_str()), "timestamp": ipn.and_then(|ipn| ipn.time),

@@ -237,7 +237,7 @@ impl CertificationRun {
                 PresentationKind::Page
             }),
             reference: None,
-            // The payer's browser is on this machine.
+            // Some partners want one. Where the payer will be is not known.
             payer_ip: Some(Ipv4Addr::LOCALHOST.into()),
         }
     }

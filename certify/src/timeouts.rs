@@ -71,18 +71,20 @@ impl PaymentWait<'_> {
             return now > self.since.plus_ms(timeouts.payer_ms);
         };
         let mut until = last.plus_ms(timeouts.quiet_ms);
-        let has_signed_ipn = (self.deliveries.iter()).any(|one| one.reading.is_signed());
+        let has_signed_ipn = (self.deliveries.iter()).any(|one| one.reading.is_notice());
         if !has_signed_ipn {
             until = until.max(first.plus_ms(timeouts.ipn_ms));
         }
         if self.return_expected == ReturnExpected::Yes && self.returns.is_empty() {
             until = until.max(first.plus_ms(timeouts.return_ms));
         }
-        // Several IPNs may be in flight at once. The last one decides whether a retry is still
-        // expected.
-        if let Some(one) =
-            self.deliveries.last().filter(|one| one.answer != IpnAnswer::Acknowledged)
-        {
+        for (index, one) in self.deliveries.iter().enumerate() {
+            let mut later = self.deliveries[index + 1..].iter();
+            // Several IPNs may be in flight at once. The last one of a notice decides whether a
+            // retry is still expected.
+            if one.answer == IpnAnswer::Acknowledged || later.any(|later| later.may_repeat(one)) {
+                continue;
+            }
             let held_ms = if one.answer == IpnAnswer::NoAnswer { timeouts.hang_ms } else { 0 };
             until = until.max(one.at.plus_ms(timeouts.retry_ms + held_ms));
         }
@@ -93,8 +95,11 @@ impl PaymentWait<'_> {
 #[cfg(test)]
 mod tests {
     use payfold_schemas::digest::Digest;
+    use payfold_schemas::ids::{OrderId, ProviderRef};
+    use payfold_schemas::ipn::Status;
+    use payfold_schemas::money::{Amount, Currency};
 
-    use super::super::observations::IpnReading;
+    use super::super::observations::{IpnReading, SignedIpn};
     use super::*;
 
     const TIMEOUTS: RunTimeouts = RunTimeouts {
@@ -117,6 +122,24 @@ mod tests {
             _ => IpnReading::Inadmissible("why".to_owned()),
         };
         IpnDelivery { at: at(ms), digest: Digest::of_bytes(b""), reading, answer }
+    }
+
+    /// A notice of its own: with this signed text.
+    fn event(ms: i64, signed: &str, answer: IpnAnswer) -> IpnDelivery {
+        let ipn = SignedIpn {
+            order_id: OrderId::parse("ord-1").unwrap(),
+            provider_ref: ProviderRef::parse("ref-1").unwrap(),
+            status: Status::Success,
+            amount: Amount::from_minor(1).unwrap(),
+            currency: Currency::parse("VND").unwrap(),
+            paid_at: None,
+            time: None,
+            event_ref: None,
+            refund_so_far: false,
+            signed: Some(Digest::of_bytes(signed.as_bytes())),
+            is_signed_anew: false,
+        };
+        IpnDelivery { reading: IpnReading::Signed(ipn), ..delivery(ms, answer) }
     }
 
     fn browser_return(ms: i64) -> ReceivedReturn {
@@ -157,6 +180,12 @@ mod tests {
         );
         let retried = [delivery(20, Unavailable), delivery(90, Acknowledged)];
         assert_eq!(finished_after(Some(5), &retried, &[browser_return(6)]), 100);
+        let other = [event(20, "captured", Unavailable), event(90, "paid", Acknowledged)];
+        assert_eq!(
+            finished_after(Some(5), &other, &[browser_return(6)]),
+            220,
+            "another event is no retry"
+        );
         assert_eq!(
             finished_after(Some(5), &[delivery(20, Refused(401))], &[browser_return(6)]),
             220

@@ -24,7 +24,7 @@ pub use crate::rejection::{RejectCode, Rejection};
 
 /// A notice that a key of a known account has signed. Its content is not checked yet.
 #[derive(Debug)]
-pub struct VerifiedIpn<'a> {
+pub(crate) struct VerifiedIpn<'a> {
     account: Arc<Account>,
     key: usize,
     signature: [u8; SIGNATURE_BYTES],
@@ -34,17 +34,17 @@ pub struct VerifiedIpn<'a> {
 
 impl VerifiedIpn<'_> {
     /// The account with the key that signed the notice.
-    pub fn account(&self) -> &Arc<Account> {
+    pub(crate) fn account(&self) -> &Arc<Account> {
         &self.account
     }
 
     /// The partner's profile.
-    pub fn profile(&self) -> &Arc<Profile> {
+    pub(crate) fn profile(&self) -> &Arc<Profile> {
         self.account.profile()
     }
 
     /// The key that has signed the notice.
-    pub fn key_id(&self) -> &KeyId {
+    pub(crate) fn key_id(&self) -> &KeyId {
         Key::id(&self.account.keys().keys()[self.key])
     }
 
@@ -55,18 +55,18 @@ impl VerifiedIpn<'_> {
 
     /// A field's value as received; `None` if it is missing or `null`. A signed field is never an
     /// object or an array.
-    pub fn field(&self, field: Field) -> Option<Scalar<'_>> {
+    pub(crate) fn field(&self, field: Field) -> Option<Scalar<'_>> {
         self.notice.present(field)
     }
 
     /// The number of top-level keys that the contract does not define.
-    pub fn unknown_fields(&self) -> u32 {
+    pub(crate) fn unknown_fields(&self) -> u32 {
         self.notice.unknown_fields()
     }
 
     /// The first signed field that contains the separator. The signing text is then ambiguous, and
     /// even a valid signature proves nothing.
-    pub fn separator_in_signed_value(&self) -> Option<Field> {
+    pub(crate) fn separator_in_signed_value(&self) -> Option<Field> {
         self.ambiguous
     }
 }
@@ -74,7 +74,7 @@ impl VerifiedIpn<'_> {
 impl Directory {
     /// Verifies a body. `route_partner` is the partner in the path, or `None` on the shared route.
     /// Errors: a `Rejection`; it does not reveal which accounts exist.
-    pub fn verify<'a>(
+    pub(crate) fn verify<'a>(
         &self,
         route_partner: Option<&str>,
         body: &'a [u8],

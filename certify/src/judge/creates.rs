@@ -17,6 +17,10 @@ const NO_ANSWER: &str = "no create response was complete enough to check this";
 const NOT_READ: &str = "the profile reads no such value from the answer to a create call";
 
 pub(super) fn check_answered(observed: &RunObservations) -> Tally {
+    if !observed.parameters.profile.scheme().create_can_break(CreateViolation::Redirect) {
+        let reason = "no call is made: the payer opens an address that is built here";
+        return Tally::Decided(RuleResult::NotApplicable, reason.to_owned());
+    }
     let mut tally = Tally::new("create call", NO_ANSWER);
     for payment in &observed.payments {
         tally.add_check(match &payment.created {

@@ -47,6 +47,10 @@ fn check_result(fault: Option<String>) -> Option<Result<(), String>> {
 pub(super) fn check_sent(observed: &RunObservations) -> Tally {
     let mut tally = Tally::new("payment", "no payment of this run has ended");
     let scheme = observed.parameters.profile.scheme();
+    let strangers = match observed.strangers {
+        0 => String::new(),
+        count => format!(" ({} of no payment of this run)", count_items(count, "notice")),
+    };
     let reports_failure = scheme.reports(Status::Failed) || scheme.reports(Status::Expired);
     for payment in &observed.payments {
         let ipn: Vec<_> = signed_ipns(payment).map(|(_, ipn)| ipn).collect();
@@ -67,7 +71,7 @@ pub(super) fn check_sent(observed: &RunObservations) -> Tally {
             continue;
         } else if let (true, Some(missing)) = (ipn.is_empty(), missing) {
             tally.add_fault(format!(
-                "{}: completed at the page, and no {missing} came",
+                "{}: completed at the page, and no {missing} came{strangers}",
                 payment.case
             ));
         } else if ipn.is_empty() && !payment.returns.is_empty() {
@@ -92,6 +96,10 @@ fn find_missing_success(case: PaymentCase, ipn: &[&SignedIpn]) -> Option<String>
 }
 
 pub(super) fn check_signatures(observed: &RunObservations) -> Tally {
+    if observed.parameters.profile.scheme().takes_unsigned() {
+        let reason = "the profile takes notices that nothing signs";
+        return Tally::Decided(RuleResult::NotApplicable, reason.to_owned());
+    }
     let mut tally = Tally::new("IPN", "no IPN came");
     let ours = observed.parameters.merchant_code.as_str();
     for payment in &observed.payments {
@@ -110,16 +118,11 @@ pub(super) fn check_signatures(observed: &RunObservations) -> Tally {
             }
         }
     }
-    if tally.is_untested() && observed.strangers > 0 {
-        let came = count_items(observed.strangers, "request");
-        let reason = format!("{came} came that no key of the account signed, and name no payment");
-        return Tally::Decided(RuleResult::NotTested, reason);
-    }
     tally
 }
 
 pub(super) fn check_fields(observed: &RunObservations) -> Tally {
-    let mut tally = Tally::new("signed IPN", NO_IPN);
+    let mut tally = Tally::new("IPN", NO_IPN);
     for payment in &observed.payments {
         for IpnDelivery { at, reading, .. } in &payment.deliveries {
             let fault = match reading {
@@ -187,8 +190,9 @@ pub(super) fn check_currencies(observed: &RunObservations) -> Tally {
 }
 
 pub(super) fn check_paid_in_session(observed: &RunObservations) -> Tally {
-    let mut ipns = observed.payments.iter().flat_map(signed_ipns);
-    if ipns.any(|(_, ipn)| ipn.status == Status::Success && ipn.paid_at.is_none()) {
+    let successes = observed.payments.iter().flat_map(signed_ipns).map(|(_, ipn)| ipn);
+    let mut successes = successes.filter(|ipn| ipn.status == Status::Success).peekable();
+    if successes.peek().is_some() && successes.all(|ipn| ipn.paid_at.is_none()) {
         let reason = "the profile reads no time of payment from a SUCCESS";
         return Tally::Decided(RuleResult::NotApplicable, reason.to_owned());
     }
@@ -279,6 +283,10 @@ pub(super) fn check_paid_once(observed: &RunObservations) -> Tally {
 const NO_REFUND: &str = "nothing was refunded in this run; checked only if a refund is reported";
 
 pub(super) fn check_refund_amounts(observed: &RunObservations) -> Tally {
+    if !observed.parameters.profile.is_default_scheme() {
+        let reason = "parts may be refunded by other rules than the contract's";
+        return Tally::Decided(RuleResult::NotApplicable, reason.to_owned());
+    }
     let requested = observed.parameters.amount;
     check_each(observed, NO_REFUND, |_, _, ipn| {
         let amount = (ipn.status == Status::Refunded).then_some(ipn.amount)?;
@@ -289,21 +297,28 @@ pub(super) fn check_refund_amounts(observed: &RunObservations) -> Tally {
     })
 }
 
-/// Two refunds with the same time and amount count as one refund that is reported twice.
+/// Two refunds of one event, or with the same time and amount, count as one refund that is reported
+/// twice. Where a refund states the total so far, the largest counts.
 pub(super) fn check_refund_sums(observed: &RunObservations) -> Tally {
     let requested = observed.parameters.amount.minor();
     let mut tally = Tally::new("refund", NO_REFUND);
     for payment in &observed.payments {
-        let mut refunds: BTreeMap<&str, Vec<_>> = BTreeMap::new();
+        let mut refunds: BTreeMap<&str, Vec<&SignedIpn>> = BTreeMap::new();
         for (_, ipn) in signed_ipns(payment).filter(|(_, t)| t.status == Status::Refunded) {
-            let (of_ref, refund) =
-                (refunds.entry(ipn.provider_ref.as_str()).or_default(), (ipn.amount, ipn.paid_at));
-            if !of_ref.contains(&refund) {
-                of_ref.push(refund);
+            let of_ref = refunds.entry(ipn.provider_ref.as_str()).or_default();
+            let is_same = |known: &&SignedIpn| match (&known.event_ref, &ipn.event_ref) {
+                (Some(known), Some(event)) => known == event,
+                _ => (known.amount, known.paid_at) == (ipn.amount, ipn.paid_at),
+            };
+            if !of_ref.iter().any(is_same) {
+                of_ref.push(ipn);
             }
         }
         for (provider_ref, refunds) in refunds {
-            let sum = refunds.iter().fold(0_i64, |sum, one| sum.saturating_add(one.0.minor()));
+            let sum = refunds.iter().fold(0_i64, |sum, one| match one.refund_so_far {
+                true => sum.max(one.amount.minor()),
+                false => sum.saturating_add(one.amount.minor()),
+            });
             let fault =
                 || format!("{}: {sum} of {requested} refunded for {provider_ref}", payment.case);
             tally.add_check((sum > requested).then(fault));

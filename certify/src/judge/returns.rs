@@ -3,7 +3,9 @@
 use payfold_partners::profile::Field;
 use payfold_schemas::ipn::Status;
 
-use super::super::observations::{ObservedPayment, PageAction, ReceivedReturn, RunObservations};
+use super::super::observations::{
+    ObservedPayment, PageAction, PaymentCase, ReceivedReturn, RunObservations,
+};
 use super::super::rule::Rule;
 use super::tally::{RuleResult, Tally};
 
@@ -25,10 +27,16 @@ const REQUIRED_FIELDS: [Field; 7] = [
 fn has_ended(payment: &ObservedPayment, status: Status) -> bool {
     let action = if status == Status::Success { PageAction::Paid } else { PageAction::Cancelled };
     let by_certifier = payment.page.as_ref().is_some_and(|page| page.action == action);
-    let mut ipns = payment.deliveries.iter().filter_map(|delivery| delivery.reading.signed());
-    let by_ipn = ipns.any(|ipn| ipn.status == status);
+    let mut ipns = payment.deliveries.iter().filter_map(|delivery| delivery.reading.admissible());
+    let by_ipn = ipns.any(|ipn| match status {
+        Status::Failed => matches!(ipn.status, Status::Failed | Status::Expired),
+        status => ipn.status == status,
+    });
+    // A person gave up if the browser came back: some partners report nothing of it.
+    let given_up = status == Status::Failed && payment.case == PaymentCase::Cancel;
+    let by_person = given_up && !payment.returns.is_empty();
     let by_return = payment.returns.iter().any(|back| back.text("status") == Some(status.as_str()));
-    by_certifier || by_ipn || by_return
+    by_certifier || by_ipn || by_return || by_person
 }
 
 pub(super) fn check_returned(observed: &RunObservations, rule: Rule) -> Tally {
@@ -115,7 +123,7 @@ fn find_money_fault(
     let (amount, currency) = (back.text("amount")?, back.text("currency")?);
     let requested = amount == observed.parameters.amount.to_string()
         && currency == observed.parameters.currency.code();
-    let mut ipns = payment.deliveries.iter().filter_map(|delivery| delivery.reading.signed());
+    let mut ipns = payment.deliveries.iter().filter_map(|delivery| delivery.reading.admissible());
     let matches_ipn =
         ipns.any(|ipn| ipn.amount.to_string() == amount && ipn.currency.code() == currency);
     (!requested && !matches_ipn).then(|| format!("it has the amount {amount} {currency}"))

@@ -55,6 +55,10 @@ fn signed_ipn(case: PaymentCase, status: Status, ms: i64) -> SignedIpn {
         currency: Currency::parse("VND").unwrap(),
         paid_at: paid.then_some(NOW.plus_ms(10)),
         time: Some(NOW.plus_ms(ms)),
+        event_ref: None,
+        refund_so_far: false,
+        signed: Some(Digest::of_bytes(format!("{case} {status:?} {ms}").as_bytes())),
+        is_signed_anew: true,
     }
 }
 
@@ -302,10 +306,19 @@ fn a_missing_or_stale_retry_fails_one_rule() {
         assert_eq!(failed_rules(&observed), rule);
         let payment = observed.payments.iter_mut().find(|payment| payment.case == case).unwrap();
         payment.deliveries.push(IpnDelivery { at: last.at, answer: last.answer, ..first.clone() });
-        assert_eq!(failed_rules(&observed), "ipn.retry_fresh", "the same bytes");
-        let payment = observed.payments.iter_mut().find(|payment| payment.case == case).unwrap();
-        payment.deliveries[1].digest = Digest::of_bytes(b"other bytes");
-        assert_eq!(failed_rules(&observed), "ipn.retry_fresh", "the same time");
+        assert_eq!(failed_rules(&observed), "ipn.retry_fresh", "the same signature");
+        let mut failed_at = |ms| {
+            let mut payments = observed.payments.iter_mut();
+            let payment = payments.find(|payment| payment.case == case).unwrap();
+            for (delivery, signed) in payment.deliveries.iter_mut().zip(["one", "other"]) {
+                let IpnReading::Signed(ipn) = &mut delivery.reading else { continue };
+                ipn.signed = Some(Digest::of_bytes(signed.as_bytes()));
+                ipn.time = Some(NOW.plus_ms(ms));
+            }
+            failed_rules(&observed)
+        };
+        assert_eq!(failed_at(20), "ipn.retry_fresh", "the same time");
+        assert_eq!(failed_at(0), "", "the same second");
     }
 }
 

@@ -12,13 +12,13 @@ use payfold_certify::observations::{Attestation, AttestedItem, PaymentCase};
 use payfold_certify::report::Report;
 use payfold_certify::target::{RunTarget, TargetRefusal, is_private_trial};
 use payfold_certify::{
-    CertifySettings, PageOperator, RunEvent, RunTimeouts, certify, render_report_page,
-    summarize_results,
+    CertifyError, CertifySettings, PageOperator, RunEvent, RunTimeouts, certify,
+    render_report_page, summarize_results,
 };
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_partners::directory::Directory;
 use payfold_partners::profile::Stage;
-use payfold_partners::remote::PartnerClient;
+use payfold_partners::remote::{CreateError, PartnerClient};
 use payfold_partners::vault::signer::DocumentSigner;
 use payfold_sandbox::troubles::Troubles;
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
@@ -287,7 +287,22 @@ fn watched(settings: CertifySettings) -> anyhow::Result<Report> {
         report
     });
     progress.finish_and_clear();
-    Ok(report?)
+    report.map_err(explain_run)
+}
+
+/// Adds the fix to a run that can't start.
+fn explain_run(error: CertifyError) -> anyhow::Error {
+    let fix = match &error {
+        CertifyError::Call(CreateError::Currency(_) | CreateError::Amount(_)) => {
+            "choose what the partner takes with --amount and --currency"
+        }
+        CertifyError::Call(CreateError::NoCreate(_)) => {
+            "certification makes payments; without it, a profile goes live with payfold partner \
+             promote --uncertified REASON"
+        }
+        _ => return error.into(),
+    };
+    Fixable::error(error.to_string(), fix)
 }
 
 fn show(progress: &ProgressBar, news: &RunEvent) {

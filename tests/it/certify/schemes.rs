@@ -10,7 +10,7 @@ use super::findings_with;
 use super::partner::Partner;
 
 /// The rules that no shipped profile has a use for, and those of https: the sandbox has http.
-const NOT_APPLICABLE: [&str; 11] = [
+const NOT_APPLICABLE: [&str; 13] = [
     "create.provider_ref",
     "create.two_presentations",
     "create.redirect_url_not_https",
@@ -19,6 +19,8 @@ const NOT_APPLICABLE: [&str; 11] = [
     "create.expires_at_past",
     "create.ref_unique",
     "ipn.retry_fresh",
+    "ipn.content",
+    "ipn.refund_amount",
     "return.signature",
     "return.fields",
     "page.https",

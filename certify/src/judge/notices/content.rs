@@ -8,7 +8,10 @@ pub(super) const NO_IPN: &str = "no signed IPN came";
 pub(super) fn signed_ipns(
     payment: &ObservedPayment,
 ) -> impl Iterator<Item = (&IpnDelivery, &SignedIpn)> {
-    payment.deliveries.iter().filter_map(|delivery| Some((delivery, delivery.reading.signed()?)))
+    payment
+        .deliveries
+        .iter()
+        .filter_map(|delivery| Some((delivery, delivery.reading.admissible()?)))
 }
 
 /// Describes an IPN in evidence, such as `pay: SUCCESS of sbx-1`.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use payfold_partners::profile::TimeKind;
+use payfold_schemas::digest::Digest;
 use payfold_schemas::ipn::Status;
 use payfold_schemas::time::Time;
 
@@ -15,12 +16,13 @@ use super::super::tally::{RuleResult, Tally};
 use super::content::{NO_IPN, describe_ipn, signed_ipns};
 
 /// The content by which a repeated IPN is recognised: transaction, status, amount, currency,
-/// paidAt.
-type ContentKey<'p> = (&'p str, &'static str, i64, &'static str, Option<Time>);
+/// paidAt, and what is signed, unless each delivery is signed anew.
+type ContentKey<'p> = (&'p str, &'static str, i64, &'static str, Option<Time>, Option<Digest>);
 
 fn content_key(ipn: &SignedIpn) -> ContentKey<'_> {
     let (amount, currency) = (ipn.amount.minor(), ipn.currency.code());
-    (ipn.provider_ref.as_str(), ipn.status.as_str(), amount, currency, ipn.paid_at)
+    let signed = ipn.signed.filter(|_| !ipn.is_signed_anew);
+    (ipn.provider_ref.as_str(), ipn.status.as_str(), amount, currency, ipn.paid_at, signed)
 }
 
 /// The deliveries of a payment's IPNs, grouped by content, in order of arrival.
@@ -61,9 +63,7 @@ pub(in super::super) fn check_retries(observed: &RunObservations, rule: Rule) ->
             if first.answer != answer {
                 continue;
             }
-            let again = |(_, later): &&(&IpnDelivery, &SignedIpn)| {
-                later.provider_ref == ipn.provider_ref && later.status == ipn.status
-            };
+            let again = |(_, later): &&(&IpnDelivery, &SignedIpn)| later.is_repeat_of(ipn);
             let Some((later, _)) = all[index + 1..].iter().find(again) else {
                 tally.add_fault(format!(
                     "{}, {answer}, was not sent again",
@@ -79,6 +79,17 @@ pub(in super::super) fn check_retries(observed: &RunObservations, rule: Rule) ->
         }
     }
     tally
+}
+
+/// Whether a retry has not the time of its own sending. Times in whole seconds are equal within one
+/// second.
+fn is_old_time(
+    (before, after): (Option<Time>, Option<Time>),
+    (first, again): (Time, Time),
+) -> bool {
+    let is_whole_second = after.is_some_and(|time| time.unix_nanos() % 1_000_000_000 == 0);
+    let is_within_second = is_whole_second && again.nanos_since(first) < 1_000_000_000;
+    if is_within_second { after < before } else { after <= before }
 }
 
 pub(in super::super) fn check_fresh_retries(observed: &RunObservations) -> Tally {
@@ -97,10 +108,11 @@ pub(in super::super) fn check_fresh_retries(observed: &RunObservations) -> Tally
             }
             for pair in deliveries.windows(2) {
                 let [(first, before), (again, after)] = pair else { continue };
-                let fault = if first.digest == again.digest {
-                    Some("was sent again byte for byte")
+                let fault = if before.signed == after.signed {
+                    Some("was sent again with the same signature")
                 } else {
-                    (after.time <= before.time).then_some("was sent again with an old timestamp")
+                    let is_old = is_old_time((before.time, after.time), (first.at, again.at));
+                    is_old.then_some("was sent again with an old timestamp")
                 };
                 let description = || describe_ipn(payment.case, after);
                 tally.add_check(fault.map(|fault| format!("{} {fault}", description())));
@@ -113,6 +125,10 @@ pub(in super::super) fn check_fresh_retries(observed: &RunObservations) -> Tally
 /// Checks that IPNs of one status have one content. Wrong amounts and currencies are left out,
 /// because their own rules report them. Refunds are left out, because there may be several.
 pub(in super::super) fn check_content(observed: &RunObservations) -> Tally {
+    if observed.parameters.profile.time().kind != TimeKind::Delivery {
+        let reason = "another content is another event: the profile's time is not that of delivery";
+        return Tally::Decided(RuleResult::NotApplicable, reason.to_owned());
+    }
     let mut tally = Tally::new("status", NO_IPN);
     let (mut same, mut signed_again) = (0, 0);
     for payment in &observed.payments {
@@ -124,7 +140,7 @@ pub(in super::super) fn check_content(observed: &RunObservations) -> Tally {
             (same, signed_again) = (same + bytes, signed_again + again - bytes);
         }
         let mut contents: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for (provider_ref, status, amount, currency, paid_at) in
+        for (provider_ref, status, amount, currency, paid_at, _) in
             group_by_content(payment).into_keys()
         {
             let requested = amount == observed.parameters.amount.minor();
