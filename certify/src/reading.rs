@@ -21,22 +21,14 @@ const PARAMETERS_MAX: usize = 64;
 pub(super) struct ReadIpn {
     /// `None` if the profile acknowledges and ignores this kind of notice.
     pub(super) reading: Option<IpnReading>,
-    /// Its refusal, if it is refused.
-    pub(super) refusal: Option<Refusal>,
+    /// The answer of its refusal, if it is refused.
+    pub(super) refusal: Option<AckResponse>,
     notice: Option<VerifiedNotice>,
-}
-
-/// The refusal of an IPN.
-pub(super) struct Refusal {
-    pub(super) ack: AckResponse,
-    /// Whether the IPN must come again.
-    pub(super) comes_again: bool,
 }
 
 impl ReadIpn {
     /// An IPN that belongs to no account that is known.
-    fn refused(reading: IpnReading, ack: AckResponse) -> Self {
-        let refusal = Refusal { ack, comes_again: false };
+    fn refused(reading: IpnReading, refusal: AckResponse) -> Self {
         Self { reading: Some(reading), refusal: Some(refusal), notice: None }
     }
 
@@ -61,7 +53,8 @@ fn empty_answer(status: u16) -> AckResponse {
     AckResponse { status, content_type: None, body: Vec::new() }
 }
 
-/// Reads the IPNs of a request: one, or one for each item of its array.
+/// Reads the IPNs of a request: one, or one for each item of its array. Those that must come again
+/// stand first, because their refusal outranks the others in service.
 pub(super) fn read_ipns(
     directory: &Directory,
     account: &Account,
@@ -72,29 +65,23 @@ pub(super) fn read_ipns(
     if let Some((code, status)) = refused_head(account, request) {
         return vec![ReadIpn::refused(IpnReading::Unread(code), empty_answer(status))];
     }
-    let unsigned = |named| {
-        let answer = scheme.acks().plain(AckKind::BadSignature);
-        let answer = answer.unwrap_or_else(|| contract_ack(AckKind::BadSignature));
+    let unsigned = |named, kind| {
+        let answer = scheme.acks().plain(kind).unwrap_or_else(|| contract_ack(kind));
         ReadIpn::refused(IpnReading::Unsigned(named), answer)
     };
     let partner = account.partner().as_str();
     match directory.authenticate(Some(partner), request, now) {
         Ok(verified) => {
-            let again = AckKind::Unavailable;
-            let answer = scheme.acks().plain(again).unwrap_or_else(|| contract_ack(again));
             // Beside signed items, it may be an item that is signed with a key not known yet.
-            let forged = |_| ReadIpn {
-                reading: Some(IpnReading::Unsigned(None)),
-                refusal: Some(Refusal { ack: answer.clone(), comes_again: true }),
-                notice: None,
-            };
-            let forged: Vec<_> = (0..verified.unsigned.ours).map(forged).collect();
+            let items = 0..verified.unsigned.ours;
+            let forged = items.map(|_| unsigned(None, AckKind::Unavailable));
             let notices = verified.notices.into_iter();
-            notices.map(|notice| read_notice(account, notice, now)).chain(forged).collect()
+            forged.chain(notices.map(|notice| read_notice(account, notice, now))).collect()
         }
         Err(rejection) if rejection.code() == RejectCode::Unauthenticated => {
             let is_default = account.profile().is_default_scheme();
-            vec![unsigned(is_default.then(|| claimed_account(request.body)).flatten())]
+            let named = is_default.then(|| claimed_account(request.body)).flatten();
+            vec![unsigned(named, AckKind::BadSignature)]
         }
         Err(rejection) => {
             let reading = IpnReading::Unread(rejection.code().as_str());
@@ -143,8 +130,7 @@ fn read_notice(account: &Account, notice: VerifiedNotice, now: Time) -> ReadIpn 
         }
     };
     let read = ReadIpn { reading, refusal: None, notice: Some(notice) };
-    let refusal = refusal.map(|kind| Refusal { ack: read.ack(kind), comes_again: false });
-    ReadIpn { refusal, ..read }
+    ReadIpn { refusal: refusal.map(|kind| read.ack(kind)), ..read }
 }
 
 fn is_stale(notice: &VerifiedNotice, event: &PaymentEvent, now: Time) -> bool {

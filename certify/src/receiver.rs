@@ -182,23 +182,17 @@ impl Received {
     }
 
     /// The one answer to a request with these IPNs, of which `known` belong to payments. As in
-    /// service, an IPN that must come again outranks one that is refused, and that any other.
+    /// service, the first refusal outranks any other answer.
     fn reply_to(&mut self, ipns: &[ReadIpn], known: &[(OrderId, IpnReading)]) -> Option<IpnReply> {
         let is_ignored = ipns.iter().all(|ipn| ipn.reading.is_none());
         let first = ipns.first().filter(|_| is_ignored || !known.is_empty())?;
-        let refusals = ipns.iter().filter_map(|ipn| ipn.refusal.as_ref());
-        if let Some(refusal) = refusals.max_by_key(|refusal| refusal.comes_again) {
-            let ack = refusal.ack.clone();
+        if let Some(ack) = ipns.iter().find_map(|ipn| ipn.refusal.clone()) {
             return Some(IpnReply { answer: IpnAnswer::Refused(ack.status), ack });
         }
-        let mut answer = IpnAnswer::Acknowledged;
-        for (order, _) in known {
-            if answer == IpnAnswer::Acknowledged
-                && let Some(received) = self.orders.get_mut(order)
-            {
-                answer = received.choose_answer();
-            }
-        }
+        let mut answers =
+            known.iter().filter_map(|(order, _)| Some(self.orders.get_mut(order)?.choose_answer()));
+        let special = answers.find(|answer| *answer != IpnAnswer::Acknowledged);
+        let answer = special.unwrap_or(IpnAnswer::Acknowledged);
         let kind = match answer {
             IpnAnswer::Unavailable => AckKind::Unavailable,
             _ if is_ignored => AckKind::Ignored,
@@ -251,15 +245,13 @@ async fn handle_ipn(receiver: Data<Receiver>, request: HttpRequest, body: Bytes)
         return HttpResponse::MethodNotAllowed().finish();
     }
     let headers = request.headers().iter();
-    let headers = headers.filter_map(|(name, value)| {
-        Some((name.as_str(), std::str::from_utf8(value.as_bytes()).ok()?))
-    });
+    let headers = headers.map(|(name, value)| (name.as_str(), value.as_bytes()));
     let reply = receiver.record_ipns(&NoticeRequest {
         method,
         base_url: &receiver.public_url,
         path,
         query: request.uri().query().unwrap_or_default(),
-        headers: headers.collect(),
+        headers: NoticeRequest::text_headers(headers),
         body: &body,
     });
     let Some(reply) = reply else { return HttpResponse::NotFound().finish() };

@@ -60,10 +60,8 @@ impl<'r> IncomingRequest<'r> {
     ) -> Self {
         let mut incoming = Self::without_headers(request, raw);
         let headers = request.headers().iter();
-        let text = headers.filter_map(|(name, value)| {
-            Some((name.as_str(), std::str::from_utf8(value.as_bytes()).ok()?))
-        });
-        incoming.request.headers = text.collect();
+        let headers = headers.map(|(name, value)| (name.as_str(), value.as_bytes()));
+        incoming.request.headers = NoticeRequest::text_headers(headers);
         incoming.request.base_url = &url.url;
         incoming.host = url.host;
         incoming

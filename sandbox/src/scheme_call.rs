@@ -35,7 +35,7 @@ impl Partner {
             base_url: &self.settings.public_url,
             path: request.path(),
             query: request.query_string(),
-            headers: headers.filter_map(|(n, v)| Some((n.as_str(), v.to_str().ok()?))).collect(),
+            headers: NoticeRequest::text_headers(headers.map(|(n, v)| (n.as_str(), v.as_bytes()))),
             body,
         };
         let (account, call) = self.find_caller(&received, now)?;

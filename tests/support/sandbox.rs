@@ -41,17 +41,34 @@ pub fn account() -> AccountEntry {
 pub fn account_entry([partner, merchant, key]: [&str; 3], secret: &str) -> AccountEntry {
     let partner = PartnerCode::parse(partner).expect("a partner code");
     let mut account = AccountEntry::new(partner, MerchantCode::parse(merchant).expect("a code"));
+    account.add_key(new_key(key, Channel::Ipn, secret)).expect("the first key");
+    account
+}
+
+/// A key that is valid since a minute.
+pub fn new_key(id: &str, channel: Channel, secret: &str) -> NewKey {
     let now = SystemClock.now();
-    let key = NewKey {
-        id: KeyId::parse(key).expect("a key id"),
-        channel: Channel::Ipn,
+    NewKey {
+        id: KeyId::parse(id).expect("a key id"),
+        channel,
         secret: Secret::from_bytes(secret.into()),
         valid_from: now.plus_ms(-60_000),
         overlap_ms: 0,
         created_at: now,
-    };
-    account.add_key(key).expect("the first key");
-    account
+    }
+}
+
+/// The constants that a shipped profile names, with the values of an account that is played at this
+/// URL.
+pub fn constants_of<'u>(profile: &str, url: &'u str) -> Vec<(&'static str, &'u str)> {
+    let mut all = vec![
+        ("accessKey", "A-7"),
+        ("notification_url", "not used"),
+        ("location_id", "L1"),
+        ("snap_url", url),
+    ];
+    all.retain(|(name, _)| profile.contains(&format!("{name} = \"")));
+    all
 }
 
 /// Makes a vault with the account's key and the shop's token.

@@ -138,9 +138,9 @@ pub(super) fn check_fields(observed: &RunObservations) -> Tally {
 }
 
 pub(super) fn check_ids(observed: &RunObservations) -> Tally {
+    let is_session = observed.parameters.profile.policy("").ref_is_session;
     let mut tally = check_each(observed, NO_IPN, |payment, _, ipn| {
         let other_order = ipn.order_id != payment.order_id;
-        let is_session = observed.parameters.profile.policy("").ref_is_session;
         let other_ref = match &payment.created {
             CreateOutcome::Opened(offer) => is_session && ipn.provider_ref != offer.provider_ref,
             CreateOutcome::Failed(_) | CreateOutcome::Unknown(_) => false,

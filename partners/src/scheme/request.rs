@@ -25,6 +25,11 @@ impl<'r> NoticeRequest<'r> {
         Self { base_url, path, query, ..Self::default() }
     }
 
+    /// The headers with values that are UTF-8 text, for `headers`. The others are left out.
+    pub fn text_headers(all: impl Iterator<Item = (&'r str, &'r [u8])>) -> Vec<(&'r str, &'r str)> {
+        all.filter_map(|(name, value)| Some((name, std::str::from_utf8(value).ok()?))).collect()
+    }
+
     /// The values of a header, whatever the case of its name.
     pub(crate) fn header_values<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'r str> + 's {
         let named = self.headers.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name));

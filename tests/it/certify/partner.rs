@@ -9,18 +9,16 @@ use payfold_certify::report::Report;
 use payfold_certify::{CertifySettings, PageOperator, RunEvent, RunTimeouts, certify};
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_partners::directory::Directory;
-use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
+use payfold_partners::document::{AccountEntry, VaultDocument};
 use payfold_partners::keys::Channel;
 use payfold_partners::profile::{Profile, SANDBOX_PROFILE, ShippedProfile};
 use payfold_partners::remote::PartnerClient;
-use payfold_partners::secret::Secret;
 use payfold_sandbox::troubles::Troubles;
 use payfold_sandbox::{RetrySchedule, SandboxSettings};
-use payfold_schemas::ids::KeyId;
 use payfold_schemas::money::{Amount, Currency};
 use tokio::sync::mpsc;
 
-use crate::support::sandbox::{self, account, code, merchant};
+use crate::support::sandbox::{self, account, code, constants_of, merchant, new_key};
 use crate::support::stub::listen;
 
 const CREATE_SECRET: &str = "a test key of calls, worth nothing at all";
@@ -58,21 +56,10 @@ fn profile() -> Profile {
 /// names, and a key of its own for calls.
 fn shipped_account(profile: &str, url: &str) -> AccountEntry {
     let mut account = account();
-    let constants = [("accessKey", "A-7"), ("notification_url", "registered"), ("snap_url", url)];
-    let named = |name: &str| profile.contains(&format!("{name} = \""));
-    for (name, value) in constants.into_iter().filter(|(name, _)| named(name)) {
+    for (name, value) in constants_of(profile, url) {
         account.set_constant(name, value).expect("a constant");
     }
-    let now = SystemClock.now();
-    let key = NewKey {
-        id: KeyId::parse("c").expect("a key id"),
-        channel: Channel::Create,
-        secret: Secret::from_bytes(CREATE_SECRET.into()),
-        valid_from: now.plus_ms(-60_000),
-        overlap_ms: 0,
-        created_at: now,
-    };
-    account.add_key(key).expect("the first key of calls");
+    account.add_key(new_key("c", Channel::Create, CREATE_SECRET)).expect("the first key of calls");
     account
 }
 

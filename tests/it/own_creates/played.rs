@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{CREATE_KEY, IPN_KEY, shipped, text};
+use crate::support::sandbox::constants_of;
 use crate::support::system::{Home, System};
 use crate::support::waits::until;
 use crate::support::wire::{Connection, get_request};
@@ -40,13 +41,10 @@ impl Played {
         );
         home.write("acme.toml", &profile.replace("stage = \"draft\"", "stage = \"sandbox\""));
         let address = format!("127.0.0.1:{}", quiet_port());
-        let snap_url = format!("snap_url=http://{address}");
-        // The values of all profiles' constants; a profile takes what it names.
-        let constants = ["accessKey=A-7", "notification_url=not used", "location_id=L1", &snap_url];
-        let named = constants.into_iter().filter(|one| {
-            one.split_once('=').is_some_and(|(name, _)| profile.contains(&format!("{name} = \"")))
-        });
-        let given = named.flat_map(|constant| ["--constant", constant]);
+        let url = format!("http://{address}");
+        let constants = constants_of(profile, &url).into_iter();
+        let constants: Vec<_> = constants.map(|(name, value)| format!("{name}={value}")).collect();
+        let given = constants.iter().flat_map(|constant| ["--constant", constant]);
         let given: Vec<_> = ["--merchant", "SHOP"].into_iter().chain(given).collect();
         home.add_key("acme", IPN_KEY, &given);
         home.add_key("acme", CREATE_KEY, &["--merchant", "SHOP", "--channel", "create"]);
