@@ -3,10 +3,10 @@
 
 use payfold_partners::directory::{Account, Directory};
 use payfold_partners::profile::{Field, TimeKind};
+use payfold_partners::rejection::RejectCode;
 use payfold_partners::scheme::{
     AckKind, AckResponse, NoticeContent, NoticeRequest, PaymentEvent, VerifiedNotice,
 };
-use payfold_partners::verify::RejectCode;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::time::Time;
 use url::form_urlencoded;

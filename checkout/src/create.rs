@@ -5,6 +5,9 @@
 //! crash after `CreateRequested` leaves an order that a notice, a query or its deadline settles. A
 //! crash before `CreateRequested` leaves a claim that the shop's retry finds (`replay`). The work
 //! continues when the shop hangs up.
+//!
+//! `ShopRequest::answer` turns a `Problem` into its document. `Checkout::claim` waits five seconds
+//! at most for the store. `fact_log` appends `CreateRequested`, `outcome_writer` the outcome.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +25,7 @@ use crate::attempt::{PlannedAttempt, plan_attempt};
 use crate::body;
 use crate::checkout::{Checkout, Receipt, STORAGE_TIMEOUT};
 use crate::metrics::CreateResult;
-use crate::outcome::{AttemptGuards, OutcomeWriter};
+use crate::outcome_writer::{AttemptGuards, OutcomeWriter};
 use crate::payment_request::PaymentRequest;
 use crate::problem::{Problem, kinds};
 use crate::rows::{OrderRow, RowWatcher};
@@ -128,13 +131,13 @@ async fn call_partner(
 ) -> Result<CreateAnswer, Problem> {
     let PlannedAttempt { key, create, account, description, record, receipt, call } = attempt;
     let metrics = &checkout.parts.metrics;
-    let outcome = OutcomeWriter { checkout, key: &key, receipt, guards };
+    let writer = OutcomeWriter { checkout, key: &key, receipt, guards };
     // CreateRequested is durable before the call, so that no session can be open at the partner for
     // an order that the log does not know.
     let requested = checkout.fact_log.append_within(STORAGE_TIMEOUT, &key, record.clone()).await;
     if let Err(problem) = requested {
         metrics.count_create(&key.partner, CreateResult::StorageUnavailable);
-        outcome.append_not_called(record);
+        writer.append_not_called(record);
         return Err(problem);
     }
     let (started, goes_out) = (Instant::now(), call.goes_out());
@@ -159,7 +162,7 @@ async fn call_partner(
                 deadline: offer.expires_at.plus_ms(grace_ms),
                 create: create.digest(),
             };
-            if !outcome.append_outcome(Fact::SessionOpened(session.clone())).await {
+            if !writer.append_outcome(Fact::SessionOpened(session.clone())).await {
                 return Ok(view.accepted_answer());
             }
             let is_folded =
@@ -170,9 +173,7 @@ async fn call_partner(
         }
         CreateOutcome::Failed(failure) => {
             let code = failure.code();
-            if !outcome
-                .append_outcome(Fact::CreateFailed(CreateFailed { code: code.clone() }))
-                .await
+            if !writer.append_outcome(Fact::CreateFailed(CreateFailed { code: code.clone() })).await
             {
                 return Ok(view.accepted_answer());
             }

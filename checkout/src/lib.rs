@@ -24,7 +24,7 @@ pub mod http;
 mod in_flight;
 mod metrics;
 mod openapi;
-mod outcome;
+mod outcome_writer;
 pub mod paired_claims;
 pub mod paths;
 mod payment;

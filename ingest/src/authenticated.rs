@@ -4,10 +4,10 @@
 //! durable fact is acknowledged again. A replay of a quarantined notice is judged again by the
 //! present clock and is not stored again.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use actix_web::HttpRequest;
 use payfold_partners::directory::Account;
 use payfold_partners::profile::TimeKind;
 use payfold_partners::verified::VerifiedNotice;
@@ -15,7 +15,7 @@ use payfold_schemas::ids::KeyId;
 use payfold_schemas::notice_source::NoticeSource;
 use payfold_schemas::time::Time;
 
-use crate::admit::Admission;
+use crate::admit::{Admission, admit_notice};
 use crate::clock_agreement::{ClockVerdict, OutOfWindowNotice};
 use crate::ingest::Ingest;
 use crate::intake::{NoticeBody, PendingAppend, Receipt};
@@ -23,7 +23,6 @@ use crate::limits::{Charge, Sender, UNKNOWN_ADDRESS};
 use crate::quarantine::{BudgetLimit, QuarantineOutcome, QuarantineWrite};
 use crate::refusal::{Refusal, RefusalCode};
 use crate::replays::NoticeIdentity;
-use crate::signer::Signer;
 
 /// `Retry-After` of a signed notice that is answered 503, in seconds.
 pub(crate) const SIGNED_RETRY_AFTER_S: u64 = 60;
@@ -40,34 +39,13 @@ pub(crate) struct AuthenticatedNotice<'v, 'a> {
     pub(crate) raw: &'a [u8],
 }
 
-/// The result of the account's allowed addresses and of admission.
-pub(crate) enum AdmissionVerdict {
-    /// The account may not send from this address. The notice was not admitted and is not stored.
-    NotAllowed(Refusal),
-    /// The notice breaks the contract or its profile. It goes to quarantine.
-    Inadmissible(Refusal),
-    /// The notice passes.
-    Passed(Admission),
-}
-
-impl AdmissionVerdict {
-    /// Calls `admit` only if the address is `allowed`.
-    pub(crate) fn new(
-        allowed: Result<(), Refusal>,
-        admit: impl FnOnce() -> Result<Admission, Refusal>,
-    ) -> Self {
-        match allowed.map(|()| admit()) {
-            Err(refusal) => Self::NotAllowed(refusal),
-            Ok(Err(refusal)) => Self::Inadmissible(refusal),
-            Ok(Ok(admission)) => Self::Passed(admission),
-        }
-    }
-}
-
 /// An authenticated notice that is judged. Its record, if it has one, is with the log and perhaps
 /// not durable yet.
 pub(crate) struct PendingNotice<'a> {
-    signer: Signer,
+    /// The account that the notice belongs to.
+    account: Arc<Account>,
+    /// The key of that account that signed it.
+    key_id: KeyId,
     receipt: Receipt,
     raw: &'a [u8],
     step: PendingStep,
@@ -116,18 +94,6 @@ fn refusal_without_quarantine(refusal: Refusal) -> Refusal {
 }
 
 impl Ingest {
-    /// Checks whether this account may send from this address. Errors: `source_not_allowed`.
-    pub(crate) fn check_account_source(
-        &self,
-        request: &HttpRequest,
-        account: &Account,
-    ) -> Result<(), Refusal> {
-        match account.allows_source(self.source_address(request).unwrap_or(UNKNOWN_ADDRESS)) {
-            true => Ok(()),
-            false => Err(Refusal::new(RefusalCode::SourceNotAllowed)),
-        }
-    }
-
     /// Counts a notice against the rate of its account. Errors: `rate_limited`.
     pub(crate) fn check_account_rate(
         &self,
@@ -138,23 +104,26 @@ impl Ingest {
         self.limits.check_account_rate((account.index(), sender), account.rate_per_s(), charge)
     }
 
-    /// Hands the record of an authenticated notice to the log, as `verdict` requires. Does not wait
-    /// for durability.
+    /// Checks that the account may send from this address and admits the notice, then hands its
+    /// record to the log. A notice from another address leaves no record. Does not wait for
+    /// durability.
     pub(crate) fn begin_notice<'a>(
         &self,
         notice: AuthenticatedNotice<'_, 'a>,
-        verdict: AdmissionVerdict,
+        address: Option<IpAddr>,
     ) -> PendingNotice<'a> {
         let AuthenticatedNotice { verified, receipt, raw, .. } = notice;
-        let signer =
-            Signer { account: Arc::clone(verified.account()), key_id: verified.key_id().clone() };
-        let step = match verdict {
-            AdmissionVerdict::NotAllowed(refusal) => Err(refusal),
-            AdmissionVerdict::Inadmissible(refusal) => self.begin_refusal(notice, refusal),
-            AdmissionVerdict::Passed(admission) => self.begin_admission(notice, admission),
+        let (account, key_id) = (Arc::clone(verified.account()), verified.key_id().clone());
+        let step = if account.allows_source(address.unwrap_or(UNKNOWN_ADDRESS)) {
+            match admit_notice(verified, receipt.received_at) {
+                Ok(admission) => self.begin_admission(notice, admission),
+                Err(refusal) => self.begin_refusal(notice, refusal),
+            }
+        } else {
+            Err(Refusal::new(RefusalCode::SourceNotAllowed))
         };
         let step = step.unwrap_or_else(|refusal| PendingStep::Nothing(Err(refusal)));
-        PendingNotice { signer, receipt, raw, step }
+        PendingNotice { account, key_id, receipt, raw, step }
     }
 
     /// Begins what an admissible notice requires. Only a new fact counts against the account's rate
@@ -254,8 +223,8 @@ impl Ingest {
         &self,
         pending: PendingNotice<'_>,
     ) -> Result<Acknowledged, Refusal> {
-        let PendingNotice { signer, receipt, raw, step } = pending;
-        let partner = signer.account.partner();
+        let PendingNotice { account, key_id, receipt, raw, step } = pending;
+        let partner = account.partner();
         let outcome = match step {
             PendingStep::Nothing(outcome) => outcome,
             PendingStep::AcknowledgeReplay => self.intake.check_storage().await.map(|()| {
@@ -275,7 +244,7 @@ impl Ingest {
                     self.replays.facts().remember(identity, receipt.received_at);
                     self.metrics.observe_append(started.elapsed());
                     self.metrics.count_unknown_fields(u64::from(unknown_fields));
-                    self.record_accepted(&signer, &receipt, timestamp);
+                    self.record_accepted(&account, &key_id, &receipt, timestamp);
                     if shows_clock {
                         self.clock_health.record_in_window(partner, receipt.received_at);
                     }
@@ -283,14 +252,14 @@ impl Ingest {
                 })
             }
             PendingStep::QuarantineAndRefuse(write, refusal) => {
-                match self.finish_quarantine(&signer.account, write, &receipt).await {
+                match self.finish_quarantine(&account, write, &receipt).await {
                     Ok(QuarantineOutcome::Stored) => Err(refusal),
                     Ok(QuarantineOutcome::NoRoom) => Err(refusal_without_quarantine(refusal)),
                     Err(unavailable) => Err(unavailable),
                 }
             }
             PendingStep::QuarantineAndAcknowledge(write) => {
-                match self.finish_quarantine(&signer.account, write, &receipt).await {
+                match self.finish_quarantine(&account, write, &receipt).await {
                     Ok(QuarantineOutcome::Stored) => {
                         self.metrics.count_ignored(partner);
                         Ok(Acknowledged::Ignored)
@@ -310,17 +279,23 @@ impl Ingest {
     }
 
     /// Counts a durable fact.
-    fn record_accepted(&self, signer: &Signer, receipt: &Receipt, timestamp: Option<Time>) {
-        let partner = signer.account.partner();
+    fn record_accepted(
+        &self,
+        account: &Account,
+        key_id: &KeyId,
+        receipt: &Receipt,
+        timestamp: Option<Time>,
+    ) {
+        let partner = account.partner();
         let partner_metrics = self.metrics.for_partner(partner);
-        self.metrics.count_accepted(&partner_metrics, (partner, &signer.key_id));
-        self.warn_of_old_key((&signer.account, &signer.key_id), receipt);
+        self.metrics.count_accepted(&partner_metrics, (partner, key_id));
+        self.warn_of_old_key(account, key_id, receipt);
         partner_metrics.set_last_accepted(receipt.received_at, timestamp);
     }
 
     /// Counts and logs a partner that still signs with a replaced key. Its notices are refused once
     /// the overlap of the two keys ends.
-    fn warn_of_old_key(&self, (account, old): (&Account, &KeyId), receipt: &Receipt) {
+    fn warn_of_old_key(&self, account: &Account, old: &KeyId, receipt: &Receipt) {
         if let Some(new) = account.keys().replacement_of(old, receipt.received_at) {
             self.metrics.count_old_key_use(account.partner(), old);
             self.sampler.log_old_key_use(receipt, account, (old, new.id()));

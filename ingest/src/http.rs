@@ -1,8 +1,11 @@
 //! Owns the routes of the public listener and the steps of an IPN request; each step is one call
-//! into another file. `Ingest::receive` checks and reads the request. `begin_notices` authenticates
-//! it, admits its notices and hands their records to the log. `process_request` waits for the
-//! records (`finish_notice` in `authenticated`) and responds. An accepted notice is answered after
-//! `Intake::await_durable` returns, a replay from the memory of durable notices.
+//! into another file. `Ingest::receive` checks the address rate (`limits`) and the head
+//! (`endpoint`) and reads the bytes (`body`). `begin_notices` authenticates the request
+//! (`partners::authenticate`), admits its notices and hands their records to the log
+//! (`begin_notice` in `authenticated`). `process_request` waits for the records (`finish_notice`
+//! there) and responds (`answer`). An accepted notice is answered after `Intake::await_durable`
+//! returns, a replay from the memory of durable notices. `Ingest`, the shared state, is in
+//! `ingest`.
 
 use std::time::Instant;
 
@@ -11,17 +14,17 @@ use actix_web::web::{self, Data, Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, guard};
 use bytes::Bytes;
 use futures_util::future::join_all;
+use payfold_partners::rejection::Rejection;
 use payfold_partners::verified::{UnsignedItems, VerifiedNotice, VerifiedRequest};
-use payfold_partners::verify::Rejection;
 
 use crate::authenticated::{
-    Acknowledged, AdmissionVerdict, AuthenticatedNotice, PendingNotice, SIGNED_RETRY_AFTER_S,
+    Acknowledged, AuthenticatedNotice, PendingNotice, SIGNED_RETRY_AFTER_S,
 };
 use crate::incoming::{IncomingRequest, PartnerFacingUrl};
 use crate::ingest::Ingest;
 use crate::intake::Receipt;
 use crate::refusal::{Refusal, RefusalCode};
-use crate::{admit, answer, body, endpoint, not_found};
+use crate::{answer, body, endpoint, not_found};
 
 /// Registers the routes that partners use. Every other path gets a 404 problem document.
 pub fn routes(config: &mut ServiceConfig) {
@@ -122,11 +125,9 @@ impl Ingest {
         };
         let verified = directory.authenticate(partner, &incoming.request, now)?;
         let begin = |notice: &VerifiedNotice| {
-            let allowed = self.check_account_source(request, notice.account());
-            let verdict = AdmissionVerdict::new(allowed, || admit::admit_notice(notice, now));
             let source = incoming.notice_source(notice);
             let notice = AuthenticatedNotice { verified: notice, source, receipt, raw };
-            self.begin_notice(notice, verdict)
+            self.begin_notice(notice, self.source_address(request))
         };
         let pending = verified.notices.iter().map(begin).collect();
         Ok((verified, pending))

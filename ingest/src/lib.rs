@@ -2,11 +2,12 @@
 //! are durable. The crate uses the log and the partners' profiles and keys. It has no access to
 //! order stores, folds or order states.
 //!
-//! An IPN passes these files in order: `http` (route) → `limits` (address rate) → `endpoint` and
-//! `transport` (head) → `body` (bytes) → `partners::authenticate` (signature and fields) →
-//! `authenticated` (account limits) → `admit` (faults and time) → `intake` (durable) → `answer`
-//! (200). `browser_return` receives returning payers and never changes an order. `posting_page`
-//! serves the page that posts a payer's form to the partner.
+//! An IPN passes these files in order: `http` (route) → `limits` (address rate) → `endpoint`
+//! (head) → `body` (bytes) → `partners::authenticate` (signature and fields) → `authenticated`
+//! (allowed addresses) → `admit` (faults and time) → `replays` (known as durable) →
+//! `limits` (account rate) → `intake` (durable) → `answer` (200).
+//! `browser_return` receives returning payers and never changes an order. `posting_page` serves
+//! the page that posts a payer's form to the partner.
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
@@ -34,5 +35,3 @@ pub mod release;
 pub mod replays;
 mod reverify;
 pub mod sampler;
-mod signer;
-pub mod transport;

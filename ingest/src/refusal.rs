@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
-use payfold_partners::verify::{RejectCode, Rejection};
+use payfold_partners::rejection::{RejectCode, Rejection};
 use payfold_schemas::ids::RequestId;
 use serde::Serialize;
 

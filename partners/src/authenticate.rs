@@ -24,11 +24,10 @@ impl Directory {
         if let Some(partner) = route_partner.filter(|partner| self.has_custom_scheme(partner)) {
             return self.verify_scheme(partner, request, now);
         }
-        match self.verify(route_partner, request.body, now) {
-            Ok(verified) => Ok(VerifiedRequest {
-                notices: vec![VerifiedNotice::of_contract(&verified)],
-                unsigned: UnsignedItems::default(),
-            }),
+        match self.verify_default_scheme(route_partner, request.body, now) {
+            Ok(notice) => {
+                Ok(VerifiedRequest { notices: vec![notice], unsigned: UnsignedItems::default() })
+            }
             Err(rejection) => {
                 let others = || self.by_merchant(request, now);
                 route_partner.is_none().then(others).flatten().ok_or(rejection)
@@ -68,7 +67,6 @@ impl Directory {
         if self.has_custom_scheme(partner) {
             return self.verify_scheme_item(partner, request, item, now);
         }
-        let verified = self.verify(route_partner, request.body, now)?;
-        Ok(VerifiedNotice::of_contract(&verified))
+        self.verify_default_scheme(route_partner, request.body, now)
     }
 }

@@ -2,11 +2,10 @@
 //! notice is signed by a partner.
 //!
 //! One notice: `notice` parses the body as leniently as safety allows, `directory` finds the
-//! account, `signing` builds the signing text, `mac` and `keys` check the signature, `verify`
-//! returns the account and key that signed it, and `contract` reads its content. In a custom scheme
-//! `scheme::verify` and `scheme::map` do both. `authenticate` is the entry point to all of this; it
-//! returns a `VerifiedNotice`, which nothing else can construct. Ingest judges the notice's time
-//! afterwards.
+//! account, `signing` builds the signing text, `mac` and `keys` check the signature, and
+//! `default_notice` reads the content. In a custom scheme `scheme::verify` and `scheme::map` do
+//! this. `authenticate` is the entry point to all of it; it returns a `VerifiedNotice`, which
+//! nothing else can construct. Ingest judges the notice's time afterwards.
 //!
 //! One payment: `scheme::create` builds the signed request and judges the answer, `remote` makes
 //! the call, and `outbound` refuses addresses that a call must not reach. `scheme::query` builds a
@@ -21,8 +20,8 @@
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
 mod authenticate;
-mod contract;
 pub mod create;
+mod default_notice;
 pub mod directory;
 pub mod document;
 pub(crate) mod field;
@@ -38,7 +37,7 @@ pub mod profile;
 pub mod query;
 mod reason;
 pub mod records;
-pub(crate) mod rejection;
+pub mod rejection;
 pub mod remote;
 pub mod returned;
 pub mod scheme;
@@ -50,14 +49,3 @@ pub mod signing;
 pub mod validity;
 pub mod vault;
 pub mod verified;
-pub mod verify;
-
-// The fuzz targets and the unit tests share these checks, which use public items only. The alias
-// lets the checks name this crate as the fuzz targets do.
-#[cfg(test)]
-extern crate self as payfold_partners;
-#[cfg(test)]
-mod corpus;
-#[cfg(test)]
-#[path = "../tests/fuzzed/mod.rs"]
-mod fuzzed;

@@ -11,13 +11,12 @@ mod answer;
 mod clients;
 mod create;
 mod draft;
-mod exchange;
 mod partner_call;
 mod partner_client;
 mod prepared_call;
 pub mod query;
 mod tokens;
 
+pub use self::create::{CreateCall, CreateError, CreateFailure, CreateOutcome};
 pub use self::draft::{CreateDraft, DraftedRequest};
-pub use self::exchange::{CreateCall, CreateError, CreateFailure, CreateOutcome};
 pub use self::partner_client::{PartnerClient, install_tls};

@@ -1,21 +1,137 @@
-//! Owns the preparation of a create call: the signed request to a checked address, and what is
-//! needed to judge its answer. If the profile only builds an address, the payer gets it and nothing
-//! is sent.
+//! Owns one create call: its preparation, the one request, and its outcome. `prepare_create` signs
+//! the request to a checked address and keeps what is needed to judge the answer. If the profile
+//! only builds an address, the payer gets it and nothing is sent.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use payfold_schemas::time::Time;
+use reqwest::{Client, StatusCode};
 
 use super::prepared_call::PreparedCall;
-use crate::create::CreateRequest;
+use crate::create::{CreateRequest, CreateViolation, SessionOffer};
 use crate::directory::account::Account;
-use crate::outbound::Reach;
-use crate::remote::exchange::{
-    CreateAction, CreateCall, CreateError, CreateExchange, no_client, no_key,
-};
+use crate::keys::Channel;
+use crate::outbound::{Reach, UrlProblem};
+use crate::remote::answer::{read_body, reason};
+use crate::remote::clients::ClientError;
 use crate::remote::partner_call::{CallKind, PartnerCall, RequestError};
 use crate::remote::partner_client::PartnerClient;
+use crate::remote::tokens::CallToken;
 use crate::scheme::call::CallBuildError;
+use crate::scheme::create::{OfferError, RequestedSession};
+use crate::validity;
+
+/// The outcome of a create call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CreateOutcome {
+    /// The partner opened a session.
+    Opened(SessionOffer),
+    /// Nothing was created, or the session can't be used. A new attempt may be made.
+    Failed(CreateFailure),
+    /// The partner may or may not have created a session. The call is never repeated; a notice, a
+    /// query or the deadline settles the order. Holds the reason, for the log.
+    Unknown(String),
+}
+
+/// Why a create call has failed for certain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CreateFailure {
+    /// No connection could be made, or there is no access token. Nothing was sent, except perhaps
+    /// one call that the partner refused with 401 for its token. Holds the reason, for the log:
+    /// DNS, routing, TLS, a private address, or the refusal of the token.
+    Unreachable(String),
+    /// The partner answered with this 4xx.
+    Refused(u16),
+    /// A complete answer in which the partner declines. Holds the partner's reason code, limited to
+    /// printable characters.
+    Declined(String),
+    /// A complete answer that breaks a rule of the contract.
+    Violation(CreateViolation),
+}
+
+impl CreateFailure {
+    /// The code in the `CreateFailed` fact and in the answer to the shop.
+    pub fn code(&self) -> String {
+        match self {
+            Self::Unreachable(_) => "partner_unreachable".to_owned(),
+            Self::Refused(_) | Self::Declined(_) => "partner_refused".to_owned(),
+            Self::Violation(rule) => rule.code(),
+        }
+    }
+}
+
+/// Why a create call can't be prepared: a mistake in the configuration, or a payment that the
+/// profile can't express. Nothing was sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CreateError {
+    /// The profile has no `[create]`.
+    #[error("partner {0} takes no create calls: its profile has no [create]")]
+    NoCreate(String),
+    /// No key of the account is valid now. Holds the account and the validity of its keys.
+    #[error(
+        "no key for calls of account {0}; check the clock of this machine, or add a key with \
+         payfold key add, --channel create for a secret of calls alone, --channel sign for a \
+         private key"
+    )]
+    NoKey(String),
+    /// The profile requires a TLS client certificate, and no certificate of the account is valid
+    /// now. Holds the account and the validity of its certificates.
+    #[error(
+        "no client certificate of account {0}; check the clock of this machine, or add one with \
+         payfold key add --channel tls"
+    )]
+    NoCertificate(String),
+    /// The profile creates no payments in this currency. Holds the partner.
+    #[error("partner {0} takes no such currency")]
+    Currency(String),
+    /// The partner's amount format can't express this amount. Holds the partner.
+    #[error("partner {0} takes no amount with such a fraction of the currency's unit")]
+    Amount(String),
+    /// The expiry is nearer than one unit of the partner's expiry field. Holds the partner.
+    #[error(
+        "the expiry is nearer than the shortest one that partner {0} accepts; ask for a later one"
+    )]
+    Expiry(String),
+    /// The partner requires the payer's address, and the shop sent none. Holds the partner.
+    #[error("partner {0} requires the payer's address; send payerIp with the payment")]
+    PayerIp(String),
+    /// The request can't be built from the profile. Holds the partner and the reason, which never
+    /// contains a value.
+    #[error("the call to partner {0} can't be built: {1}")]
+    Uncallable(String, String),
+    /// The partner's address is not allowed.
+    #[error("the partner's address can't be called: {0}")]
+    Address(UrlProblem),
+}
+
+// No `#[from]`: the message names the cause already, and a log of the chain would repeat it.
+impl From<UrlProblem> for CreateError {
+    fn from(problem: UrlProblem) -> Self {
+        Self::Address(problem)
+    }
+}
+
+/// A create call that is ready to be made. The configuration, keys and address are checked.
+pub struct CreateCall(CreateAction);
+
+/// What a create call does.
+enum CreateAction {
+    /// Sends one request.
+    Send(Box<CreateExchange>),
+    /// Sends nothing: the payer's address is built from the profile alone.
+    Redirect(SessionOffer),
+}
+
+/// One request, and what is needed to judge its answer.
+struct CreateExchange {
+    client: Client,
+    prepared: PreparedCall,
+    account: Arc<Account>,
+    asked: RequestedSession,
+    timeout_ms: u64,
+    answer_bytes_max: usize,
+}
 
 impl PartnerClient {
     /// Signs a create request and checks its address. `api_url` is the partner's address in the
@@ -84,6 +200,116 @@ pub(super) fn refused(account: &Account, why: &CallBuildError) -> CreateError {
         | CallBuildError::Separator(_)
         | CallBuildError::PathStep
         | CallBuildError::Order => CreateError::Uncallable(partner, why.to_string()),
+    }
+}
+
+fn no_key(account: &Account) -> CreateError {
+    CreateError::NoKey(describe_keys(account, &[Channel::Create, Channel::Sign]))
+}
+
+/// The account's name, and when its keys of these channels are valid, for messages about an account
+/// without a valid key.
+pub(crate) fn describe_keys(account: &Account, channels: &[Channel]) -> String {
+    let keys = channels.iter().flat_map(|channel| account.keys_of(*channel).keys());
+    format!("{} is valid now (it has {})", account.name(), validity::of_keys(keys))
+}
+
+fn no_client(account: &Account, why: ClientError) -> CreateError {
+    match why {
+        ClientError::NoCertificate => {
+            CreateError::NoCertificate(describe_keys(account, &[Channel::Tls]))
+        }
+        ClientError::Unusable(why) => CreateError::Uncallable(account.partner().to_string(), why),
+    }
+}
+
+impl CreateCall {
+    /// Whether a request is sent to the partner. If not, the payer only gets an address.
+    pub fn goes_out(&self) -> bool {
+        matches!(self.0, CreateAction::Send(_))
+    }
+
+    /// Makes the call. `now` is read again when the answer has arrived. Every outcome, failures
+    /// included, is a `CreateOutcome`.
+    pub async fn make(self, now: impl Fn() -> Time) -> CreateOutcome {
+        match self.0 {
+            CreateAction::Send(exchange) => exchange.make(&now).await,
+            CreateAction::Redirect(offer) => CreateOutcome::Opened(offer),
+        }
+    }
+}
+
+impl CreateExchange {
+    async fn make(&self, now: &impl Fn() -> Time) -> CreateOutcome {
+        let unsent = |why| CreateOutcome::Failed(CreateFailure::Unreachable(why));
+        let token = match self.prepared.token(None, now).await {
+            Ok(token) => token,
+            Err(why) => return unsent(why.0),
+        };
+        let created = self.with_timeout(token.as_ref(), now).await;
+        let Some(spent) = token.filter(|token| token.was_cached) else { return created };
+        if created
+            != CreateOutcome::Failed(CreateFailure::Refused(StatusCode::UNAUTHORIZED.as_u16()))
+        {
+            return created;
+        }
+        // The partner may end a token before its stated expiry. A 401 means that nothing was
+        // created, so it is safe to repeat the call with a new token.
+        match self.prepared.token(Some(&spent), now).await {
+            Ok(token) => self.with_timeout(token.as_ref(), now).await,
+            Err(why) => unsent(why.0),
+        }
+    }
+
+    async fn with_timeout(
+        &self,
+        token: Option<&CallToken>,
+        now: &impl Fn() -> Time,
+    ) -> CreateOutcome {
+        let timeout = Duration::from_millis(self.timeout_ms);
+        match tokio::time::timeout(timeout, self.run(token, now)).await {
+            Ok(created) => created,
+            Err(_) => {
+                CreateOutcome::Unknown(format!("no whole answer within {} ms", timeout.as_millis()))
+            }
+        }
+    }
+
+    async fn run(&self, token: Option<&CallToken>, now: &impl Fn() -> Time) -> CreateOutcome {
+        let request = match self.prepared.request(token, now()) {
+            Ok(request) => request,
+            Err(why) => return CreateOutcome::Failed(CreateFailure::Unreachable(why.0)),
+        };
+        let response = match self.client.execute(request).await {
+            Ok(response) => response,
+            // Connection refused, name not resolved, or no TLS: the request was not sent.
+            Err(error) if error.is_connect() => {
+                return CreateOutcome::Failed(CreateFailure::Unreachable(reason(&error)));
+            }
+            Err(error) => return CreateOutcome::Unknown(reason(&error)),
+        };
+        let status = response.status();
+        if status.is_redirection() {
+            return CreateOutcome::Failed(CreateFailure::Violation(CreateViolation::Redirect));
+        }
+        if status.is_client_error() && status != StatusCode::REQUEST_TIMEOUT {
+            return CreateOutcome::Failed(CreateFailure::Refused(status.as_u16()));
+        }
+        if !status.is_success() {
+            return CreateOutcome::Unknown(format!("the partner answered {}", status.as_u16()));
+        }
+        match read_body(response, self.answer_bytes_max).await {
+            Ok(body) => match self.account.judge_offer(&self.asked, &body, now()) {
+                Ok(offer) => CreateOutcome::Opened(offer),
+                Err(OfferError::Declined(code)) => {
+                    CreateOutcome::Failed(CreateFailure::Declined(code))
+                }
+                Err(OfferError::Violation(rule)) => {
+                    CreateOutcome::Failed(CreateFailure::Violation(rule))
+                }
+            },
+            Err(why) => CreateOutcome::Unknown(why.0),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::create::refused;
 use crate::create::CreateRequest;
 use crate::directory::account::Account;
 use crate::outbound::Reach;
-use crate::remote::exchange::CreateError;
+use crate::remote::create::CreateError;
 use crate::remote::partner_call::{CallKind, rule};
 use crate::scheme::call::rule::ACCESS_TOKEN;
 use crate::scheme::call::{CallRequest, RequestBuilder};

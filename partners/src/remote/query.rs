@@ -18,7 +18,7 @@ use crate::keys::Channel;
 use crate::outbound::UrlProblem;
 use crate::query::{PaymentQuery, PaymentStatus, QueryViolation};
 use crate::remote::answer::{read_body, reason};
-use crate::remote::exchange::describe_keys;
+use crate::remote::create::describe_keys;
 use crate::remote::partner_call::{CallKind, PartnerCall, RequestError};
 use crate::remote::partner_client::PartnerClient;
 use crate::scheme::call::CallBuildError;

@@ -15,12 +15,12 @@ use payfold_schemas::time::Time;
 
 use self::verdict::{describe_missing_account, describe_verdict, why_unsigned};
 use super::candidates::{WithoutMerchant, candidate_accounts, named_merchant, names_this_account};
-use super::claims::{are_too_many, claimed, read_claims};
 use super::crypt::ReadyKey;
 use super::found_value::ValueKind;
 use super::keys::SchemeKey;
 use super::message::{ParsedMessage, TemplateContext};
 use super::request::NoticeRequest;
+use super::signature_check::{are_too_many, claimed, read_claims};
 use super::signature_encoding::SignatureEncoding;
 use super::template::{Template, TemplatePiece, TemplateToken};
 use super::template_values::TemplateValueError;

@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use payfold_schemas::time::Time;
 
-use super::claims::{claimed, read_claims};
 use super::crypt::ReadyKey;
 use super::message::TemplateContext;
+use super::signature_check::check_signature;
 use super::template::{Template, TemplateToken, TokenSource};
 use crate::directory::account::Account;
 use crate::scheme::compiled::Scheme;
-use crate::scheme::rules::{ITEM, SignRule};
-use crate::signed_content::SignedContent;
+use crate::scheme::rules::ITEM;
 
 /// The signature checks that every refusal costs.
 #[derive(Debug, Default)]
@@ -66,7 +65,7 @@ impl RefusalWork {
             let Some(key) = &work.key else { continue };
             for _ in *tried..work.keys_max {
                 // Without black_box the compiler may drop a check because its result is not used.
-                std::hint::black_box(find_signed_text(sign, key, bare));
+                std::hint::black_box(check_signature(sign, key, bare));
             }
         }
     }
@@ -124,19 +123,4 @@ impl Scheme {
             | TokenSource::Value(_) => false,
         }
     }
-}
-
-/// The digest of the signed text, if one of the claimed signatures is valid under this key.
-pub(crate) fn find_signed_text(
-    sign: &SignRule,
-    key: &ReadyKey,
-    bare: TemplateContext<'_>,
-) -> Option<SignedContent> {
-    let context = TemplateContext { secret: key.secret(), ..bare };
-    let claims = read_claims(sign, &claimed(sign, context));
-    if claims.is_empty() {
-        return None;
-    }
-    let text = context.render(&sign.text).ok()?;
-    key.verifies_any(sign.algorithm, &text, &claims).then(|| SignedContent::text(&text))
 }

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::ambiguity::{SignedTextReadings, find_ambiguity};
-use super::claims::{CLAIMS_MAX, are_too_many, claimed};
 use super::crypt::{KeyStrength, ReadyKey, decode_secret};
 use super::explain::find_matching_changes;
 use super::map::map_notice;
 use super::message::{ParsedMessage, TemplateContext};
 use super::request::NoticeRequest;
+use super::signature_check::{CLAIMS_MAX, are_too_many, claimed};
 use super::template_values::TemplateInputs;
 use crate::notice_content::FaultKind;
 use crate::profile::Profile;

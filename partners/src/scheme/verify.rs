@@ -17,8 +17,9 @@ use super::candidates::{WithoutMerchant, candidate_accounts, named_merchant, nam
 use super::crypt::SignAlgorithm;
 use super::map::map_notice;
 use super::message::{ParsedMessage, TemplateContext};
-use super::refusal_work::{TriedKeys, find_signed_text};
+use super::refusal_work::TriedKeys;
 use super::request::NoticeRequest;
+use super::signature_check::check_signature;
 use super::template::Template;
 use super::template_values::TemplateInputs;
 use crate::directory::Directory;
@@ -316,7 +317,7 @@ fn find_account_signer(
             let is_wanted = wanted.as_ref().is_none_or(|id| id.as_deref() == Some(key.name()));
             let Some(ready) = key.ready[place].as_ref().filter(|_| is_wanted) else { continue };
             tried.add(place);
-            if let Some(signed_text) = find_signed_text(sign, ready, bare) {
+            if let Some(signed_text) = check_signature(sign, ready, bare) {
                 let (account, key_id) = (Arc::clone(account), key.id.clone());
                 return Some(NoticeSigner { account, key_id, sign: place, signed_text });
             }

@@ -49,17 +49,17 @@ pub fn contract(bytes: &[u8], depth: Depth) {
     let all = &*CONTRACT;
     let signed = signed(all, bytes);
     let body = signed.as_deref().unwrap_or(bytes);
+    let request = NoticeRequest { body, ..NoticeRequest::default() };
     for partner in [None, Some(PARTNER)] {
-        let ours = all.ours.verify(partner, body, NOW);
-        if let Ok(verified) = &ours {
-            let known = [Field::OrderId, Field::Amount].map(|field| verified.field(field));
-            assert!(signed.is_some(), "accepted without a signature of the key: {known:?}");
+        if let Ok(verified) = all.ours.authenticate(partner, &request, NOW) {
+            let content = verified.notices[0].content();
+            assert!(signed.is_some(), "accepted without a signature of the key: {content:?}");
         }
-        let strangers = all.strangers.verify(partner, body, NOW);
+        let strangers = all.strangers.authenticate(partner, &request, NOW);
         assert!(strangers.is_err(), "accepted under a key that has signed nothing");
     }
     if depth == Depth::Explained {
-        let _ = all.ours.explain(PARTNER, &NoticeRequest { body, ..NoticeRequest::default() }, NOW);
+        let _ = all.ours.explain(PARTNER, &request, NOW);
     }
     check_against_serde(all, body);
     if let Ok(query) = std::str::from_utf8(bytes) {

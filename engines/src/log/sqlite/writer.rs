@@ -1,5 +1,7 @@
-//! Owns the writer thread, the only code that appends to the log. It takes everything queued as one
-//! group, commits the group in one transaction, and then answers its waiters and readers.
+//! Owns the writer thread, the only code that appends to the log: `SqliteLog::append` only puts its
+//! message into the bounded queue (`log/queue.rs`), in order. The writer takes everything queued as
+//! one group, commits the group in one transaction, and then answers its waiters and readers. A
+//! COMMIT that returned is synced to the disk (`synchronous = FULL` in `tables`).
 //! Invariants: a group is acknowledged only after COMMIT returned Ok and the path still named the
 //! file it went into; a failed group is rolled back whole, every waiter gets the error, and the
 //! next group starts after what the file really holds. A group that was committed into a file that

@@ -19,7 +19,7 @@ use crate::document::{AccountEntry, NewKey, VaultDocument};
 use crate::keys::Channel;
 use crate::profile::Profile;
 use crate::profile::shipped::{ShippedProfile, StarterProfile};
-use crate::remote::exchange::{CreateFailure, CreateOutcome};
+use crate::remote::create::{CreateFailure, CreateOutcome};
 use crate::remote::partner_client::install_tls;
 use crate::secret::Secret;
 

@@ -15,7 +15,7 @@ use crate::document::{AccountEntry, NewKey, VaultDocument};
 use crate::keys::Channel;
 use crate::profile::Profile;
 use crate::query::{PaymentQuery, PaymentStatus};
-use crate::remote::exchange::{CreateFailure, CreateOutcome};
+use crate::remote::create::{CreateFailure, CreateOutcome};
 use crate::remote::partner_client::{PartnerClient, install_tls};
 use crate::remote::query::QueryOutcome;
 use crate::scheme::oauth::tests::{CREATE, OAUTH, with};

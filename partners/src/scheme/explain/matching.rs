@@ -2,12 +2,12 @@
 
 use crate::profile::Profile;
 use crate::rejection::{RejectCode, Rejection};
-use crate::scheme::claims::read_claims;
 use crate::scheme::compiled::Scheme;
 use crate::scheme::crypt::ReadyKey;
 use crate::scheme::message::ParsedMessage;
 use crate::scheme::request::NoticeRequest;
 use crate::scheme::rules::SignRule;
+use crate::scheme::signature_check::read_claims;
 use crate::scheme::template_values::TemplateInputs;
 
 /// Why a request can't be parsed or decrypted.

@@ -6,10 +6,10 @@ use payfold_schemas::time::Time;
 use crate::directory::Directory;
 use crate::notice_content::NoticeContent;
 use crate::rejection::RejectCode;
-use crate::scheme::claims::{CLAIMS_MAX, are_too_many};
 use crate::scheme::compiled::Scheme;
 use crate::scheme::explain::attempt::SignatureAttempt;
 use crate::scheme::request::NoticeRequest;
+use crate::scheme::signature_check::{CLAIMS_MAX, are_too_many};
 use crate::verified::{VerifiedNotice, VerifiedRequest};
 
 /// Describes how a request is judged at `now`. `why` is the reason if no known key has signed it.

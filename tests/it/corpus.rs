@@ -1,14 +1,18 @@
-//! Runs every file of the fuzz corpus as the fuzz targets do.
+//! Runs every file of the fuzz corpus as the fuzz targets do, through the public items that they
+//! have.
 
 use std::path::{Path, PathBuf};
 
-use crate::fuzzed::{self, Depth};
+use self::fuzzed::Depth;
+
+#[path = "../../partners/tests/fuzzed/mod.rs"]
+mod fuzzed;
 
 /// The files of a target's corpus.
 fn files(target: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
-    let mut files: Vec<_> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    let entries = std::fs::read_dir(folder).expect("the corpus is there");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
     files.sort();
     files
 }
@@ -18,7 +22,7 @@ fn each(target: &str, check: fn(&[u8])) {
     let files = files(target);
     assert!(files.len() > 10, "the corpus of {target} is there");
     for file in files {
-        let bytes = std::fs::read(&file).unwrap();
+        let bytes = std::fs::read(&file).expect("a file of the corpus");
         let ran = std::panic::catch_unwind(|| check(&bytes));
         assert!(ran.is_ok(), "{} breaks {target}", file.display());
     }

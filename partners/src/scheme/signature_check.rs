@@ -1,9 +1,12 @@
-//! Owns the signatures a request claims to carry, and how many of them are compared. A partner
-//! sends one signature for each key it signs with. With a public key every claimed signature costs
-//! one check, so a request with more than `CLAIMS_MAX` is refused unchecked. Pure.
+//! Owns the check of one `[[sign]]` of a notice with one key: the signatures that the request
+//! claims to carry, against the text that the scheme says is signed. A partner sends one signature
+//! for each key it signs with. With a public key every claimed signature costs one check, so a
+//! request with more than `CLAIMS_MAX` is refused unchecked. Pure.
 
+use super::crypt::ReadyKey;
 use super::message::TemplateContext;
 use crate::scheme::rules::SignRule;
+use crate::signed_content::SignedContent;
 
 /// The most signatures that a request may carry for one `[[sign]]`. A partner that rotates its key
 /// sends two.
@@ -35,4 +38,20 @@ pub(crate) fn read_claims(sign: &SignRule, claimed: &[String]) -> Vec<Vec<u8>> {
         return Vec::new();
     }
     claimed.iter().filter_map(|text| sign.output.decode(text)).collect()
+}
+
+/// The identity of the signed text, if one of the claimed signatures is valid under this key. A MAC
+/// is compared in a time that doesn't depend on where the two differ (`ReadyKey::verifies_any`).
+pub(crate) fn check_signature(
+    sign: &SignRule,
+    key: &ReadyKey,
+    bare: TemplateContext<'_>,
+) -> Option<SignedContent> {
+    let context = TemplateContext { secret: key.secret(), ..bare };
+    let claims = read_claims(sign, &claimed(sign, context));
+    if claims.is_empty() {
+        return None;
+    }
+    let text = context.render(&sign.text).ok()?;
+    key.verifies_any(sign.algorithm, &text, &claims).then(|| SignedContent::text(&text))
 }
