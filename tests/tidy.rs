@@ -13,6 +13,8 @@ mod imports;
 mod lines;
 #[path = "tidy/manifests.rs"]
 mod manifests;
+#[path = "tidy/named_files.rs"]
+mod named_files;
 #[path = "tidy/planted.rs"]
 mod planted;
 #[path = "tidy/source.rs"]

@@ -34,7 +34,7 @@ impl ReadIpn {
 
     /// The profile's answer for this outcome, or the contract's.
     pub(super) fn ack(&self, kind: AckKind) -> AckResponse {
-        let answer = self.notice.as_ref().and_then(|notice| notice.answer(kind)).cloned();
+        let answer = self.notice.as_ref().and_then(|notice| notice.answer(kind));
         answer.unwrap_or_else(|| contract_ack(kind))
     }
 }

@@ -149,6 +149,7 @@ async fn call_partner(
     }
     metrics.count_create(&key.partner, outcome_of(&created));
     checkout.call_log.log_call(&key, &created, checkout.now());
+    // Without a watcher the answer lacks state and version.
     let mut watcher = checkout.watch_row(&key).ok();
 
     let view = AttemptView { key: &key, create: &create, row: None, now: checkout.now() };

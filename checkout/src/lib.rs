@@ -4,7 +4,7 @@
 //! Read the way of one create request in this order: `http` (the route) → `shop_request` (the shop)
 //! → `payment_request` (the fields) → `create` (known key, claim, `CreateRequested`, the call,
 //! `SessionOpened` or `CreateFailed`) → `answer`. `create` uses `attempt` (what is claimed and
-//! sent), `fact_log` (durable appends), `outcome` (appends that go on in the background),
+//! sent), `fact_log` (durable appends), `outcome_writer` (appends that go on in the background),
 //! `call_log` (log lines), `in_flight` (limits) and `replay` (a known key). The readers are `read`,
 //! `stream` and `topics`; they wait for changes with `rows` and `feed`.
 #![warn(missing_docs)]

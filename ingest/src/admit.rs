@@ -1,5 +1,5 @@
 //! Owns admission: whether a verified notice becomes a fact of an order. Pure; `now` is passed in.
-//! The notice's fields are checked during authentication (`partners::contract`,
+//! The notice's fields are checked during authentication (`partners::default_notice`,
 //! `partners::scheme::map`). Admission turns a fault of a field into a refusal first, then checks
 //! the time (contract 7.1). The projector's fold checks the amount against the create request,
 //! unknown orders and contradictory notices.

@@ -87,13 +87,13 @@ pub(crate) fn respond_to_notice(
     response
 }
 
-fn write_answer(answer: &AckResponse) -> HttpResponse {
+fn write_answer(answer: AckResponse) -> HttpResponse {
     let status = StatusCode::from_u16(answer.status).expect("a profile's statuses are checked");
     let mut response = HttpResponse::build(status);
     if let Some(content_type) = &answer.content_type {
         response.content_type(content_type.as_str());
     }
-    if answer.body.is_empty() { response.finish() } else { response.body(answer.body.clone()) }
+    if answer.body.is_empty() { response.finish() } else { response.body(answer.body) }
 }
 
 /// The response to a request that is not authenticated: that of the custom scheme, or `problem`.
@@ -104,7 +104,7 @@ pub(crate) fn respond_unauthenticated(
 ) -> HttpResponse {
     let scheme = scheme.filter(|_| refusal.code == RefusalCode::Unauthenticated);
     let answer = scheme.and_then(|scheme| scheme.acks().plain(AckKind::BadSignature));
-    answer.map_or(problem, |answer| write_answer(&answer))
+    answer.map_or(problem, write_answer)
 }
 
 #[cfg(test)]

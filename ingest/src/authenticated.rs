@@ -1,8 +1,8 @@
 //! Owns the processing of a notice with a verified signature, for every scheme: the limits of its
 //! account, its admission and its durability. A notice that is not admissible is stored whole in
 //! quarantine before it is refused. A notice that can't be stored is answered 503. A replay of a
-//! durable fact is acknowledged again. A replay of a quarantined notice is judged again by the
-//! present clock and is not stored again.
+//! durable fact is acknowledged again, as long as its time is in the window. A replay of a
+//! quarantined notice is judged again by the present clock and is not stored again.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(crate) struct AuthenticatedNotice<'v, 'a> {
 pub(crate) struct PendingNotice<'a> {
     /// The account that the notice belongs to.
     account: Arc<Account>,
-    /// The key of that account that signed it.
+    /// The key of that account that signed it; `unsigned` if none did.
     key_id: KeyId,
     receipt: Receipt,
     raw: &'a [u8],
@@ -127,7 +127,7 @@ impl Ingest {
     }
 
     /// Begins what an admissible notice requires. Only a new fact counts against the account's rate
-    /// of facts: replays must not use it up.
+    /// of facts: replays must not use it up. `remembers` is false while the log takes no appends.
     fn begin_admission(
         &self,
         notice: AuthenticatedNotice<'_, '_>,

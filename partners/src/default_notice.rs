@@ -6,6 +6,10 @@
 //! an unknown partner, a wrong key and a malformed signature. Neither the answer nor its time
 //! reveals the reason.
 //!
+//! Tried are the accounts with the notice's merchantCode, or the route's first if it names none
+//! (`Directory::candidates`), with their keys that are valid now. An absent field is signed as an
+//! empty text.
+//!
 //! The content of a signed notice is strict. Fields are checked in the order of the contract's
 //! table, and the first fault is returned. Ingest checks the time, the fold checks the order.
 
@@ -59,7 +63,7 @@ impl Directory {
                     shares_signature: false,
                     item: None,
                     content: read_content(profile, &notice, claim.ambiguous),
-                    answers: Vec::new(),
+                    answer_bodies: Vec::new(),
                     unknown_fields: notice.unknown_fields(),
                 });
             }

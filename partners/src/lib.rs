@@ -4,11 +4,12 @@
 //! One notice: `notice` parses the body as leniently as safety allows, `directory` finds the
 //! account, `signing` builds the signing text, `mac` and `keys` check the signature, and
 //! `default_notice` reads the content. In a custom scheme `scheme::verify` and `scheme::map` do
-//! this. `authenticate` is the entry point to all of it; it returns a `VerifiedNotice`, which
+//! this. `authenticate` is the entry point to all of it; it returns `VerifiedNotice`s, which
 //! nothing else can construct. Ingest judges the notice's time afterwards.
 //!
-//! One payment: `scheme::create` builds the signed request and judges the answer, `remote` makes
-//! the call, and `outbound` refuses addresses that a call must not reach. `scheme::query` builds a
+//! One payment: `scheme::create` has the values of the request and judges the answer,
+//! `scheme::call` builds and signs the request, `remote` makes the call, and `outbound` refuses
+//! addresses that a call must not reach. `scheme::query` builds a
 //! status query and judges its answer; `remote::query` makes that call. `returned` verifies the
 //! query string that a payer's browser brings back.
 //!

@@ -25,6 +25,7 @@ pub(crate) mod encoding;
 pub(crate) mod explain;
 pub(crate) mod file;
 pub(crate) mod filter;
+mod fixed_texts;
 pub(crate) mod found_value;
 pub(crate) mod json_document;
 pub(crate) mod keys;

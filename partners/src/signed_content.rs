@@ -7,8 +7,7 @@ use payfold_schemas::digest::Digest;
 
 use crate::mac::SIGNATURE_BYTES;
 
-/// The identity of signed content: the signature in the default scheme, the SHA-256 of the signed
-/// text in a custom scheme.
+/// The identity of signed content: its HMAC-SHA256, or else the SHA-256 of the signed text.
 #[derive(Clone, Copy)]
 pub(crate) struct SignedContent([u8; 32]);
 

@@ -9,6 +9,7 @@ use crate::directory::account::Account;
 use crate::notice_content::{ContentFault, NoticeContent};
 use crate::profile::Profile;
 use crate::scheme::ack::{AckKind, AckResponse};
+use crate::scheme::template::Template;
 use crate::signed_content::SignedContent;
 
 /// The notices of a request that keys of known accounts have signed, at least one.
@@ -46,7 +47,8 @@ pub struct VerifiedNotice {
     pub(crate) shares_signature: bool,
     pub(crate) item: Option<u32>,
     pub(crate) content: Result<NoticeContent, ContentFault>,
-    pub(crate) answers: Vec<(AckKind, AckResponse)>,
+    /// The bodies of the answers that have values of the notice.
+    pub(crate) answer_bodies: Vec<(AckKind, Vec<u8>)>,
     pub(crate) unknown_fields: u32,
 }
 
@@ -76,9 +78,9 @@ impl VerifiedNotice {
         self.is_unsigned
     }
 
-    /// Identifies the signed content: the signature in the default scheme, the SHA-256 of the
-    /// signed text in a custom one (of the empty text if nothing is signed). Not for logs: the
-    /// signed text may contain the key's secret.
+    /// Identifies the signed content: the signature, if it is an HMAC-SHA256, or else the SHA-256
+    /// of the signed text (of the empty text if nothing is signed). Not for logs: the signed text
+    /// may contain the key's secret.
     pub fn signed(&self) -> &[u8; 32] {
         self.signed.as_bytes()
     }
@@ -109,9 +111,12 @@ impl VerifiedNotice {
         self.content.as_ref()
     }
 
-    /// The profile's own answer to the partner for an outcome; `None` if the contract's applies.
-    pub fn answer(&self, ack: AckKind) -> Option<&AckResponse> {
-        self.answers.iter().find(|(other, _)| *other == ack).map(|(_, answer)| answer)
+    /// The profile's own answer to the partner for an outcome; `None` if the contract's applies. A
+    /// profile without an answer for ignored notices answers them as accepted ones.
+    pub fn answer(&self, ack: AckKind) -> Option<AckResponse> {
+        let body = self.answer_bodies.iter().find(|(other, _)| *other == ack);
+        let body = |_: &Template| body.map_or(Vec::new(), |(_, body)| body.clone());
+        self.profile().scheme().acks.answer(ack, &body)
     }
 
     /// The number of top-level fields that the contract does not define; 0 in a custom scheme.

@@ -1,5 +1,6 @@
-//! Owns one create call: its preparation, the one request, and its outcome. `prepare_create` signs
-//! the request to a checked address and keeps what is needed to judge the answer. If the profile
+//! Owns one create call: its preparation, the request, and its outcome. `prepare_create` signs the
+//! request to a checked address and keeps what is needed to judge the answer. It is sent again only
+//! with a new access token; a request without a token is sent as it was prepared. If the profile
 //! only builds an address, the payer gets it and nothing is sent.
 
 use std::sync::Arc;
@@ -209,7 +210,7 @@ fn no_key(account: &Account) -> CreateError {
 
 /// The account's name, and when its keys of these channels are valid, for messages about an account
 /// without a valid key.
-pub(crate) fn describe_keys(account: &Account, channels: &[Channel]) -> String {
+pub(super) fn describe_keys(account: &Account, channels: &[Channel]) -> String {
     let keys = channels.iter().flat_map(|channel| account.keys_of(*channel).keys());
     format!("{} is valid now (it has {})", account.name(), validity::of_keys(keys))
 }

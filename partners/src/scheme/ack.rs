@@ -77,6 +77,14 @@ impl AckRules {
         }
     }
 
+    /// The template of an answer's body, if it has one.
+    pub(crate) fn template(&self, ack: AckKind) -> Option<&Template> {
+        match &self.rule(ack)?.body {
+            AckBody::Template(template) => Some(template),
+            AckBody::Fixed(_) => None,
+        }
+    }
+
     /// The answer to a request that could not be read. A template's tokens are left empty.
     pub fn plain(&self, ack: AckKind) -> Option<AckResponse> {
         self.rule(ack).map(|rule| rule.answer(&|_| Vec::new()))

@@ -10,6 +10,7 @@ use regex::Regex;
 
 use super::clock::TimeFormat;
 use super::deciding::deciding_sources;
+use super::fixed_texts::FixedTexts;
 use super::message::TemplateContext;
 use super::template::{Template, TemplatePiece, TemplateToken, TokenSource};
 use super::template_values::TemplateInputs;
@@ -22,6 +23,8 @@ use crate::scheme::rules::{JsonType, NoticeFormat, SignRule};
 pub(crate) struct SignedTextReadings {
     shortest: Regex,
     longest: Regex,
+    /// `None` if it has an optional piece, or two values follow each other.
+    fixed_texts: Option<FixedTexts>,
     /// The values, in the order of their regex groups.
     values: Vec<SignedValue>,
 }
@@ -30,8 +33,8 @@ pub(crate) struct SignedTextReadings {
 #[derive(Clone, Debug)]
 struct SignedValue {
     token: TemplateToken,
-    /// The pattern of its shape.
-    shape: Regex,
+    /// The pattern of its shape. `None` if it may be any text.
+    shape: Option<Regex>,
     /// The tokens of the optional pieces it is in. If one of them is empty, the piece is left out.
     beside: Vec<TemplateToken>,
 }
@@ -55,6 +58,8 @@ impl SignedTextReadings {
             text: String::new(),
             values: Vec::new(),
             beside: Vec::new(),
+            fixed_texts: vec![String::new()],
+            has_optional: false,
         };
         pattern.template(&sign.text, "");
         if pattern.values.len() < 2 {
@@ -67,7 +72,9 @@ impl SignedTextReadings {
         // `U` swaps greedy and lazy repetition, so one pattern gives both extremes. If they have
         // the same values, no other reading exists.
         let (shortest, longest) = (compile("s")?, compile("sU")?);
-        Ok(Some(Self { shortest, longest, values: pattern.values }))
+        let has_one_order = !pattern.has_optional;
+        let fixed_texts = has_one_order.then(|| FixedTexts::new(pattern.fixed_texts)).flatten();
+        Ok(Some(Self { shortest, longest, fixed_texts, values: pattern.values }))
     }
 
     /// The token of a value that could be another; `text` is rendered without the secret. `None` if
@@ -83,22 +90,31 @@ impl SignedTextReadings {
         let of = |token: &TemplateToken| context.render_token(token).unwrap_or_default();
         let stands = |value: &SignedValue| {
             let is_left_out = value.beside.iter().any(|token| of(token).is_empty());
-            if is_left_out { Vec::new() } else { of(&value.token) }
+            let bytes = if is_left_out { Vec::new() } else { of(&value.token) };
+            String::from_utf8(bytes)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
         };
+        let values: Vec<String> = self.values.iter().map(stands).collect();
+        let fits = |value: &SignedValue, stands: &String| {
+            value.shape.as_ref().is_none_or(|shape| shape.is_match(stands))
+        };
+        let unfit = || self.values.iter().zip(&values).find(|(value, stands)| !fits(value, stands));
+        if self.fixed_texts.as_ref().is_some_and(|fixed| fixed.separate(text, &values))
+            && unfit().is_none()
+        {
+            return None;
+        }
         let (Some(a), Some(b)) = (self.shortest.captures(text), self.longest.captures(text)) else {
-            let is_unfit = |value: &&SignedValue| {
-                !value.shape.is_match(&String::from_utf8_lossy(&stands(value)))
-            };
-            let unfit = self.values.iter().find(is_unfit);
-            return unfit.or(self.values.first()).map(|value| &value.token);
+            return unfit().map(|(value, _)| value).or(self.values.first()).map(|v| &v.token);
         };
-        let is_other = |(number, value): &(usize, &SignedValue)| {
+        let is_other = |(number, stands): &(usize, &String)| {
             let group = group(*number);
             let [short, long] = [&a, &b].map(|read| range(read.name(&group)));
             let read = a.name(&group).map_or("", |read| read.as_str());
-            short != long || String::from_utf8_lossy(&stands(value)) != read
+            short != long || *stands != read
         };
-        self.values.iter().enumerate().find(is_other).map(|(_, value)| &value.token)
+        let (number, _) = values.iter().enumerate().find(is_other)?;
+        Some(&self.values[number].token)
     }
 }
 
@@ -158,7 +174,13 @@ struct ReadingPattern<'p> {
     values: Vec<SignedValue>,
     /// The tokens of the optional pieces around the current position.
     beside: Vec<TemplateToken>,
+    /// The text before each value, and the text after the last.
+    fixed_texts: Vec<String>,
+    has_optional: bool,
 }
+
+/// The pattern of a value that may be any text.
+const ANY_TEXT: &str = ".*";
 
 impl ReadingPattern<'_> {
     /// Appends the pattern of a template; `after` is the literal that follows it.
@@ -170,9 +192,10 @@ impl ReadingPattern<'_> {
         for (at, piece) in pieces.iter().enumerate() {
             let next = self.literal_at(&pieces[at + 1..]).unwrap_or_else(|| after.to_owned());
             match piece {
-                TemplatePiece::Literal(literal) => self.text.push_str(&regex::escape(literal)),
+                TemplatePiece::Literal(literal) => self.fixed_text(literal),
                 TemplatePiece::Token(token) => self.token(token, &next),
                 TemplatePiece::Optional(inside) => {
+                    self.has_optional = true;
                     self.text.push_str("(?:");
                     let outside = self.beside.len();
                     let tokens = inside.iter().filter_map(|piece| match piece {
@@ -185,6 +208,13 @@ impl ReadingPattern<'_> {
                     self.text.push_str(")?");
                 }
             }
+        }
+    }
+
+    fn fixed_text(&mut self, fixed: &str) {
+        self.text.push_str(&regex::escape(fixed));
+        if let Some(last) = self.fixed_texts.last_mut() {
+            last.push_str(fixed);
         }
     }
 
@@ -207,12 +237,10 @@ impl ReadingPattern<'_> {
         match &token.source {
             TokenSource::Secret => {}
             TokenSource::Constant(name) if is_plain => {
-                let value = self.inputs.constants.get(name).map_or("", String::as_str);
-                self.text.push_str(&regex::escape(value));
+                let inputs = self.inputs;
+                self.fixed_text(inputs.constants.get(name).map_or("", String::as_str));
             }
-            TokenSource::Merchant if is_plain => {
-                self.text.push_str(&regex::escape(self.inputs.merchant))
-            }
+            TokenSource::Merchant if is_plain => self.fixed_text(self.inputs.merchant),
             TokenSource::Text(number) if is_plain => {
                 let template = self.scheme.texts[*number].clone();
                 self.template(&template, next);
@@ -220,9 +248,12 @@ impl ReadingPattern<'_> {
             _ => {
                 let class = self.class(token, next);
                 self.text.push_str(&format!("(?P<{}>{class})", group(self.values.len())));
-                let Ok(shape) = Regex::new(&format!("(?s)^{class}$")) else { return };
+                let shape = (class != ANY_TEXT).then(|| Regex::new(&format!("(?s)^(?:{class})$")));
+                // A class that is no pattern is refused with the joined pattern.
+                let Ok(shape) = shape.transpose() else { return };
                 let (token, beside) = (token.clone(), self.beside.clone());
                 self.values.push(SignedValue { token, shape, beside });
+                self.fixed_texts.push(String::new());
             }
         }
     }
@@ -233,13 +264,13 @@ impl ReadingPattern<'_> {
             return shape;
         }
         if !token.filters.is_empty() && !token.is_place() {
-            return ".*".to_owned();
+            return ANY_TEXT.to_owned();
         }
         let is_field = matches!(token.source, TokenSource::Field(..));
         let decides = matches!(token.source, TokenSource::Header(_))
             || (is_field && deciding_sources(self.scheme).contains(&&token.source));
         match next.chars().next() {
-            _ if !decides => ".*".to_owned(),
+            _ if !decides => ANY_TEXT.to_owned(),
             Some(mark) => format!("[^\\x00-\\x1f{}]*", escaped_in_class(mark)),
             None => "[^\\x00-\\x1f]*".to_owned(),
         }
@@ -330,3 +361,6 @@ fn holds_no_brace(shape: Option<&str>) -> bool {
 fn escaped_in_class(mark: char) -> String {
     format!("\\x{{{:x}}}", u32::from(mark))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! Owns the calls we make to a partner with a custom scheme: the rule a profile gives (`rule`), and
+//! Owns the calls we make to a partner: the rule that its scheme gives (`rule`), and
 //! the HTTP request that the rule and the values of one payment are built into (`request_builder`).
 //! Pure: `remote` checks the address and sends.
 

@@ -1,4 +1,4 @@
-//! Owns creating payments with a custom scheme: the values of the request, the expiry, and the
+//! Owns creating payments as a scheme says: the values of the request, the expiry, and the
 //! offer of an address that is only built. `rule` holds the compiled section, `answer` judges the
 //! answer to a call, `post_target` has the address and field names of a `form_post`. Pure.
 //!

@@ -20,8 +20,9 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 use subtle::{Choice, ConstantTimeEq};
 use x509_cert::der::{Decode, DecodePem, Encode, pem};
 
-use crate::secret::Secret;
-use crate::secret::{SECRET_BYTES_LEAST, SECRET_BYTES_MIN};
+use crate::mac::MacKey;
+use crate::secret::{SECRET_BYTES_LEAST, SECRET_BYTES_MIN, Secret};
+use crate::signed_content::SignedContent;
 
 /// A signature algorithm, as a profile names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -134,8 +135,8 @@ pub(crate) enum KeyEncoding {
 /// A decoded key, checked for one algorithm.
 #[derive(Clone)]
 pub(crate) enum ReadyKey {
-    /// The shared secret.
-    Shared(Secret),
+    /// The shared secret, and with HMAC-SHA256 its prepared key.
+    Shared(Secret, Option<MacKey>),
     /// A DER SubjectPublicKeyInfo, or the 32 bytes of an Ed25519 key.
     Public(Vec<u8>),
 }
@@ -143,7 +144,7 @@ pub(crate) enum ReadyKey {
 impl fmt::Debug for ReadyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Shared(_) => "Shared(..)",
+            Self::Shared(..) => "Shared(..)",
             Self::Public(_) => "Public(..)",
         })
     }
@@ -215,7 +216,9 @@ impl ReadyKey {
                          longer one"
                     )));
                 }
-                Ok(Self::Shared(secret))
+                let mac = algorithm == SignAlgorithm::HmacSha256;
+                let mac = mac.then(|| MacKey::new(secret.expose()));
+                Ok(Self::Shared(secret, mac))
             }
         }
     }
@@ -223,7 +226,7 @@ impl ReadyKey {
     /// The shared secret. `None` for a public key.
     pub(crate) fn secret(&self) -> Option<&[u8]> {
         match self {
-            Self::Shared(secret) => Some(secret.expose()),
+            Self::Shared(secret, _) => Some(secret.expose()),
             Self::Public(_) => None,
         }
     }
@@ -234,14 +237,17 @@ impl ReadyKey {
         algorithm: SignAlgorithm,
         text: &[u8],
     ) -> Option<Vec<u8>> {
-        let Self::Shared(secret) = self else { return None };
+        let Self::Shared(secret, mac) = self else { return None };
         #[cfg(test)]
         counted::add();
         let key = secret.expose();
         Some(match algorithm {
             SignAlgorithm::HmacMd5 => compute_hmac::<Hmac<Md5>>(key, text),
             SignAlgorithm::HmacSha1 => compute_hmac::<Hmac<Sha1>>(key, text),
-            SignAlgorithm::HmacSha256 => compute_hmac::<Hmac<Sha256>>(key, text),
+            SignAlgorithm::HmacSha256 => match mac {
+                Some(mac) => mac.sign(text).to_vec(),
+                None => compute_hmac::<Hmac<Sha256>>(key, text),
+            },
             SignAlgorithm::HmacSha384 => compute_hmac::<Hmac<Sha384>>(key, text),
             SignAlgorithm::HmacSha512 => compute_hmac::<Hmac<Sha512>>(key, text),
             SignAlgorithm::Md5 => Md5::digest(text).to_vec(),
@@ -258,25 +264,30 @@ impl ReadyKey {
         })
     }
 
-    /// Whether one of `claims` is the signature of `text`. With a shared secret one MAC is
+    /// The identity of `text`, if one of `claims` is its signature. With a shared secret one MAC is
     /// computed, however many claims there are, and each claim is compared in constant time. With a
     /// public key each claim is checked by itself.
-    pub(crate) fn verifies_any(
+    pub(crate) fn verify_any(
         &self,
         algorithm: SignAlgorithm,
         text: &[u8],
         claims: &[Vec<u8>],
-    ) -> bool {
+    ) -> Option<SignedContent> {
         let Self::Public(key) = self else {
             if claims.is_empty() {
-                return false;
+                return None;
             }
-            let Some(expected) = self.compute_signature(algorithm, text) else { return false };
+            let expected = self.compute_signature(algorithm, text)?;
             // Every claim is compared, without stopping at the first match, so that the time does
             // not reveal which claim matched.
             let none = Choice::from(0);
             let any = claims.iter().fold(none, |any, claim| any | expected.ct_eq(claim));
-            return bool::from(any);
+            let identity = || match expected.as_slice().try_into() {
+                // No two texts have one MAC of this algorithm, so the text needs no second hash.
+                Ok(mac) if algorithm == SignAlgorithm::HmacSha256 => SignedContent::by(mac),
+                _ => SignedContent::text(text),
+            };
+            return bool::from(any).then(identity);
         };
         // The legacy rules take RSA keys from 1024 bits: published vectors and the exception
         // short_key need them. `parse_public_key` refuses short keys for production.
@@ -285,14 +296,14 @@ impl ReadyKey {
             SignAlgorithm::RsaSha256 => &RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY,
             SignAlgorithm::RsaSha512 => &RSA_PKCS1_2048_8192_SHA512,
             SignAlgorithm::Ed25519 => &ED25519,
-            _ => return false,
+            _ => return None,
         };
         let verifies = |claim: &Vec<u8>| {
             #[cfg(test)]
             counted::add();
             UnparsedPublicKey::new(rule, key).verify(text, claim).is_ok()
         };
-        claims.iter().any(verifies)
+        claims.iter().any(verifies).then(|| SignedContent::text(text))
     }
 }
 

@@ -32,8 +32,24 @@ enum NodeShape {
     Scalar(ValueKind),
     /// A string with escapes, decoded.
     Decoded(Vec<u8>),
-    Object(Vec<(Vec<u8>, JsonNode)>),
+    /// The members, each with its name.
+    Object(Vec<(JsonNode, JsonNode)>),
     Array(Vec<JsonNode>),
+}
+
+impl JsonNode {
+    /// The text of the value: a string's without its quotes, decoded.
+    fn text<'n>(&'n self, source: &'n [u8]) -> &'n [u8] {
+        let Range { start, end } = self.range;
+        match &self.shape {
+            NodeShape::Scalar(ValueKind::String) => &source[start + 1..end - 1],
+            NodeShape::Scalar(ValueKind::Null) => &[],
+            NodeShape::Decoded(text) => text,
+            NodeShape::Scalar(_) | NodeShape::Object(_) | NodeShape::Array(_) => {
+                &source[start..end]
+            }
+        }
+    }
 }
 
 impl JsonDocument {
@@ -54,14 +70,21 @@ impl JsonDocument {
             return Err(RejectCode::EmptyBody);
         }
         let text = with_placeholders(source);
-        let whole: &RawValue = serde_json::from_str(&text).map_err(|_| match text {
-            Cow::Borrowed(_) => RejectCode::MalformedJson,
-            Cow::Owned(_) => RejectCode::InvalidEncoding,
-        })?;
         let base = text.as_ptr() as usize;
         let mut reader = JsonReader { base, source, limits, case, keys: 0 };
-        let root = reader.node(whole.get(), 1)?;
-        Ok(Self { source: source.to_owned(), root })
+        let root = match text.trim_matches([' ', '\t', '\n', '\r']) {
+            // The reader parses an object or an array whole.
+            whole if whole.starts_with(['{', '[']) => reader.node(whole, 1),
+            whole => match serde_json::from_str::<&RawValue>(whole) {
+                Ok(scalar) => reader.node(scalar.get(), 1),
+                Err(_) => Err(RejectCode::MalformedJson),
+            },
+        };
+        match (root, text) {
+            (Ok(root), _) => Ok(Self { source: source.to_owned(), root }),
+            (Err(RejectCode::MalformedJson), Cow::Owned(_)) => Err(RejectCode::InvalidEncoding),
+            (Err(code), _) => Err(code),
+        }
     }
 
     /// The value at a path. `None` if there is none.
@@ -88,30 +111,30 @@ impl JsonDocument {
         path: &[String],
     ) -> Vec<(&'d [u8], &'d [u8], FoundValue<'d>)> {
         match self.node(path).map(|node| &node.shape) {
-            Some(NodeShape::Object(members)) => members
-                .iter()
-                .map(|(name, node)| (name.as_slice(), name.as_slice(), self.value(node)))
-                .collect(),
+            Some(NodeShape::Object(members)) => {
+                let members = members.iter();
+                let named = members.map(|(name, node)| (name.text(&self.source), self.value(node)));
+                named.map(|(name, value)| (name, name, value)).collect()
+            }
             _ => Vec::new(),
         }
     }
 
     fn value<'d>(&'d self, node: &'d JsonNode) -> FoundValue<'d> {
-        let raw = &self.source[node.range.clone()];
-        let (kind, text) = match &node.shape {
-            NodeShape::Scalar(ValueKind::String) => (ValueKind::String, &raw[1..raw.len() - 1]),
-            NodeShape::Scalar(ValueKind::Null) => (ValueKind::Null, &[][..]),
-            NodeShape::Scalar(kind) => (*kind, raw),
-            NodeShape::Decoded(text) => (ValueKind::String, text.as_slice()),
-            NodeShape::Object(_) | NodeShape::Array(_) => (ValueKind::Composite, raw),
+        let kind = match &node.shape {
+            NodeShape::Scalar(kind) => *kind,
+            NodeShape::Decoded(_) => ValueKind::String,
+            NodeShape::Object(_) | NodeShape::Array(_) => ValueKind::Composite,
         };
-        FoundValue { kind, text, raw }
+        let raw = &self.source[node.range.clone()];
+        FoundValue { kind, text: node.text(&self.source), raw }
     }
 
     fn node(&self, path: &[String]) -> Option<&JsonNode> {
         path.iter().try_fold(&self.root, |node, step| match &node.shape {
             NodeShape::Object(members) => {
-                members.iter().find(|(name, _)| name == step.as_bytes()).map(|(_, node)| node)
+                let is_named = |name: &JsonNode| name.text(&self.source) == step.as_bytes();
+                members.iter().find(|(name, _)| is_named(name)).map(|(_, node)| node)
             }
             NodeShape::Array(items) => items.get(step.parse::<usize>().ok()?),
             NodeShape::Scalar(_) | NodeShape::Decoded(_) => None,
@@ -138,7 +161,7 @@ fn with_placeholders(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Builds the nodes of JSON that is known to be valid, and checks the limits.
+/// Builds the nodes of a JSON text, and checks the limits.
 struct JsonReader<'s> {
     /// The address of the text that is parsed.
     base: usize,
@@ -156,15 +179,13 @@ impl JsonReader<'_> {
         start..start + slice.len()
     }
 
+    /// The node of one value. A scalar is known to be valid. Errors: the code of the refusal.
     fn node(&mut self, text: &str, depth: usize) -> Result<JsonNode, RejectCode> {
         let range = self.range(text);
         let shape = match text.as_bytes()[0] {
             b'{' => NodeShape::Object(self.object(text, depth)?),
             b'[' => NodeShape::Array(self.array(text, depth)?),
-            b'"' => match decode_string(&self.source[range.clone()]) {
-                Cow::Borrowed(_) => NodeShape::Scalar(ValueKind::String),
-                Cow::Owned(decoded) => NodeShape::Decoded(decoded),
-            },
+            b'"' => return Ok(self.string(text)),
             b't' | b'f' => NodeShape::Scalar(ValueKind::Bool),
             b'n' => NodeShape::Scalar(ValueKind::Null),
             _ => NodeShape::Scalar(ValueKind::Number),
@@ -172,26 +193,37 @@ impl JsonReader<'_> {
         Ok(JsonNode { range, shape })
     }
 
+    /// The node of a valid string in quotes.
+    fn string(&self, text: &str) -> JsonNode {
+        let range = self.range(text);
+        let shape = match decode_string(&self.source[range.clone()]) {
+            Cow::Borrowed(_) => NodeShape::Scalar(ValueKind::String),
+            Cow::Owned(decoded) => NodeShape::Decoded(decoded),
+        };
+        JsonNode { range, shape }
+    }
+
     fn object(
         &mut self,
         source: &str,
         depth: usize,
-    ) -> Result<Vec<(Vec<u8>, JsonNode)>, RejectCode> {
+    ) -> Result<Vec<(JsonNode, JsonNode)>, RejectCode> {
         self.enter(depth)?;
         let ObjectMembers(members) =
             serde_json::from_str(source).map_err(|_| RejectCode::MalformedJson)?;
-        let mut nodes: Vec<(Vec<u8>, JsonNode)> = Vec::with_capacity(members.len());
+        let mut nodes: Vec<(JsonNode, JsonNode)> = Vec::with_capacity(members.len());
         for (name, value) in members {
-            let name = decode_string(&self.source[self.range(name.get())]).into_owned();
+            let name = self.string(name.get());
             self.keys += 1;
             if self.keys > self.limits.keys {
                 return Err(RejectCode::TooComplex);
             }
+            let text = name.text(self.source);
             let is_same = |other: &[u8]| match self.case {
-                NameCase::Different => other == name,
-                NameCase::Same => other.eq_ignore_ascii_case(&name),
+                NameCase::Different => other == text,
+                NameCase::Same => other.eq_ignore_ascii_case(text),
             };
-            if nodes.iter().any(|(other, _)| is_same(other)) {
+            if nodes.iter().any(|(other, _)| is_same(other.text(self.source))) {
                 return Err(RejectCode::DuplicateField);
             }
             nodes.push((name, self.node(value.get(), depth + 1)?));
@@ -242,6 +274,9 @@ impl<'de> Deserialize<'de> for StringBytes {
     }
 }
 
+/// Room for the members of most objects.
+const MEMBERS_USUAL: usize = 16;
+
 /// The members of an object, in the order received; names in quotes.
 struct ObjectMembers<'a>(Vec<(&'a RawValue, &'a RawValue)>);
 
@@ -256,7 +291,7 @@ impl<'de> Deserialize<'de> for ObjectMembers<'de> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
+                let mut members = Vec::with_capacity(MEMBERS_USUAL);
                 while let Some(entry) = map.next_entry()? {
                     members.push(entry);
                 }
@@ -264,5 +299,37 @@ impl<'de> Deserialize<'de> for ObjectMembers<'de> {
             }
         }
         deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_json_value_is_read_whole() {
+        let limits = BodyLimits { body_bytes: 1_000, depth: 3, keys: 3 };
+        for (source, expected) in [
+            (&b" \t\r\n{\"a\": [1, {}]}\n"[..], None),
+            (b"[{\"a\": 1}]", None),
+            (b" \"text\" ", None),
+            (b"12", None),
+            (b"\"\xff\"", None),
+            (b"", Some(RejectCode::EmptyBody)),
+            (b" \n", Some(RejectCode::EmptyBody)),
+            (b"{}{}", Some(RejectCode::MalformedJson)),
+            (b"[1] 2", Some(RejectCode::MalformedJson)),
+            (b"12 3", Some(RejectCode::MalformedJson)),
+            (b"\x0c{}", Some(RejectCode::MalformedJson)),
+            (b"{\"a\": {\"b\": }}", Some(RejectCode::MalformedJson)),
+            (b"{\"a\": 1, \"a\": 2} x", Some(RejectCode::MalformedJson)),
+            (b"{\"\xff\"}", Some(RejectCode::InvalidEncoding)),
+            (b"{\"a\": 1, \"\\u0061\": 2}", Some(RejectCode::DuplicateField)),
+            (b"[[[[]]]]", Some(RejectCode::TooComplex)),
+            (b"{\"a\": {\"b\": 1}, \"c\": {\"d\": 1}}", Some(RejectCode::TooComplex)),
+        ] {
+            let read = JsonDocument::parse(source, limits).err();
+            assert_eq!(read, expected, "{}", String::from_utf8_lossy(source));
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! Owns an account's keys and constants for a custom scheme: the keys of its notices, each prepared
-//! for the `[[sign]]` blocks it fits, and the keys of our calls. Invariant: a key that fits no
+//! Owns an account's keys and constants for its scheme: the keys of its notices, each prepared for
+//! the `[[sign]]` blocks it fits, and the keys of our calls. Invariant: a key that fits no
 //! block is refused when the vault is read.
 
 use std::collections::BTreeMap;

@@ -3,29 +3,28 @@
 //! goes through a float; an object or array is rendered only with the filter `raw`.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use super::document::{Document, parse_parts, parse_url_encoded};
+use super::document::{Document, parse_url_encoded};
 use super::filter::Filter;
 use super::found_value::{FoundValue, ValueKind};
-use super::json_document::JsonDocument;
 use super::pairs::{Member, PairList};
 use super::request::NoticeRequest;
 use super::template::{Template, TemplatePiece, TemplateToken, TokenSource};
 use crate::limits::BodyLimits;
 use crate::rejection::{RejectCode, Rejection};
 use crate::scheme::compiled::Scheme;
-use crate::scheme::rules::{BODY, DocumentContent, DocumentRule, ITEM, QUERY};
+use crate::scheme::rules::{BODY, ITEM, QUERY};
 use crate::scheme::template_values::{TemplateInputs, TemplateValueError};
-use crate::scheme::unwrapping::{decode, open};
-use crate::secret::Secret;
 
 /// A notice or an answer with its parsed documents.
 #[derive(Clone)]
 pub(crate) struct ParsedMessage<'r> {
     scheme: &'r Scheme,
     request: &'r NoticeRequest<'r>,
-    limits: BodyLimits,
-    documents: Vec<Option<Document>>,
+    pub(super) limits: BodyLimits,
+    /// Shared by the copies of the message that each account reads.
+    pub(super) documents: Vec<Option<Arc<Document>>>,
     item: Option<usize>,
 }
 
@@ -40,10 +39,9 @@ impl<'r> ParsedMessage<'r> {
         let body = Document::parse_body(format, request.body, limits)?;
         let query = parse_url_encoded(request.query.as_bytes(), limits)
             .map_err(|code| reject_in(code, "the query"))?;
-        let mut documents = vec![None; 3 + scheme.documents.len()];
-        documents[BODY] = body;
-        documents[QUERY] = Some(query);
-        Ok(Self { scheme, request, limits, documents, item: None })
+        let mut message = Self::from_document(scheme, request, limits, body);
+        message.documents[QUERY] = Some(Arc::new(query));
+        Ok(message)
     }
 
     /// Wraps a parsed answer, or no document at all while a call is built.
@@ -54,74 +52,15 @@ impl<'r> ParsedMessage<'r> {
         document: Option<Document>,
     ) -> Self {
         let mut documents = vec![None; 3 + scheme.documents.len()];
-        documents[BODY] = document;
+        documents[BODY] = document.map(Arc::new);
         Self { scheme, request, limits, documents, item: None }
-    }
-
-    /// Unwraps all documents with an account's keys. Errors: a document that can't be parsed or
-    /// decrypted.
-    pub(crate) fn unwrap_documents(
-        &mut self,
-        inputs: &TemplateInputs<'_>,
-    ) -> Result<(), Rejection> {
-        self.unwrap_selected(inputs, |_, _| true)
-    }
-
-    /// Unwraps the documents that `is_wanted` selects. A document that is unwrapped already is
-    /// kept. Errors: a document that can't be parsed or decrypted.
-    pub(crate) fn unwrap_selected(
-        &mut self,
-        inputs: &TemplateInputs<'_>,
-        is_wanted: impl Fn(&Scheme, usize) -> bool,
-    ) -> Result<(), Rejection> {
-        for (place, rule) in self.scheme.documents.iter().enumerate() {
-            if self.documents[3 + place].is_some() || !is_wanted(self.scheme, place) {
-                continue;
-            }
-            let document = self
-                .unwrap_document(rule, inputs)
-                .map_err(|code| reject_in(code, &format!("document {}", rule.name)))?;
-            self.documents[3 + place] = document;
-        }
-        Ok(())
-    }
-
-    fn unwrap_document(
-        &self,
-        rule: &DocumentRule,
-        inputs: &TemplateInputs<'_>,
-    ) -> Result<Option<Document>, RejectCode> {
-        let context = TemplateContext::without_key(self, inputs);
-        let wrapped = context.render(&rule.from).map_err(|_| RejectCode::MalformedJson)?;
-        if wrapped.is_empty() {
-            return Ok(None);
-        }
-        let bytes = decode(rule.decode, wrapped).ok_or(RejectCode::InvalidEncoding)?;
-        let bytes = match &rule.decrypt {
-            None => bytes,
-            Some(rule) => {
-                let text =
-                    |template| context.render(template).map_err(|_| RejectCode::MalformedJson);
-                let (nonce, data) = (text(&rule.nonce)?, text(&rule.associated_data)?);
-                let open = |key: &Secret| open(key.expose(), &nonce, (&bytes, &data));
-                inputs.decryption_keys.iter().find_map(open).ok_or(RejectCode::Unauthenticated)?
-            }
-        };
-        Ok(Some(match &rule.content {
-            DocumentContent::Json => Document::Json(JsonDocument::parse(&bytes, self.limits)?),
-            DocumentContent::Form => parse_url_encoded(&bytes, self.limits)?,
-            DocumentContent::Parts { separator, assign } => {
-                let text = String::from_utf8(bytes).map_err(|_| RejectCode::InvalidEncoding)?;
-                parse_parts(&text, (separator, assign), self.limits)
-            }
-        }))
     }
 
     /// How many notices it holds: 1, or the items of its array. Errors: the array is absent or
     /// empty.
     pub(crate) fn count_items(&self) -> Result<usize, Rejection> {
         let Some(rule) = &self.scheme.items else { return Ok(1) };
-        let document = self.documents[rule.of.0].as_ref();
+        let document = self.document(rule.of.0);
         let count = document.and_then(|document| document.count_items(&rule.of.1));
         match count {
             Some(count @ 1..) => Ok(count),
@@ -163,7 +102,7 @@ impl<'r> ParsedMessage<'r> {
     }
 
     pub(crate) fn document(&self, number: usize) -> Option<&Document> {
-        self.documents[number].as_ref()
+        self.documents[number].as_deref()
     }
 
     pub(crate) fn scheme(&self) -> &'r Scheme {
@@ -171,7 +110,7 @@ impl<'r> ParsedMessage<'r> {
     }
 }
 
-fn reject_in(code: RejectCode, place: &str) -> Rejection {
+pub(super) fn reject_in(code: RejectCode, place: &str) -> Rejection {
     match code {
         RejectCode::Unauthenticated => Rejection::new(code),
         _ => Rejection::new(code).with_detail(format!("in {place}")),
@@ -211,7 +150,10 @@ impl<'c> TemplateContext<'c> {
     pub(crate) fn render_readable(&self, template: &Template) -> Vec<u8> {
         let mut text = Vec::new();
         for piece in &template.pieces {
-            let _ = self.render_piece(piece, &mut text);
+            let before = text.len();
+            if self.render_piece(piece, &mut text).is_err() {
+                text.truncate(before);
+            }
         }
         text
     }
@@ -224,7 +166,7 @@ impl<'c> TemplateContext<'c> {
     ) -> Result<(), TemplateValueError> {
         match piece {
             TemplatePiece::Literal(literal) => text.extend_from_slice(literal.as_bytes()),
-            TemplatePiece::Token(token) => text.extend(self.render_token(token)?),
+            TemplatePiece::Token(token) => self.append_token(token, text)?,
             TemplatePiece::Optional(pieces) => self.render_optional(pieces, text)?,
         }
         Ok(())
@@ -267,55 +209,75 @@ impl<'c> TemplateContext<'c> {
         &self,
         token: &TemplateToken,
     ) -> Result<Vec<u8>, TemplateValueError> {
-        let value = self.token_value(token)?;
-        Ok(token.filters.iter().fold(value, |value, filter| filter.apply(value)))
+        let mut text = Vec::new();
+        self.append_token(token, &mut text)?;
+        Ok(text)
     }
 
-    fn token_value(&self, token: &TemplateToken) -> Result<Vec<u8>, TemplateValueError> {
-        let request = self.message.request;
-        Ok(match &token.source {
-            TokenSource::Body => request.body.to_vec(),
-            TokenSource::Method => request.method.as_bytes().to_vec(),
-            TokenSource::Path => request.path.as_bytes().to_vec(),
-            TokenSource::Query => request.query.as_bytes().to_vec(),
-            TokenSource::Url => format!("{}{}", request.base_url, request.target()).into_bytes(),
-            TokenSource::Merchant => self.inputs.merchant.as_bytes().to_vec(),
-            TokenSource::Secret => match self.secret {
-                Some(secret) => secret.to_vec(),
-                None => return Err(TemplateValueError::NoSecret(token.written.clone())),
-            },
-            TokenSource::Constant(name) => match self.inputs.constants.get(name) {
-                Some(value) => value.as_bytes().to_vec(),
+    fn append_token(
+        &self,
+        token: &TemplateToken,
+        text: &mut Vec<u8>,
+    ) -> Result<(), TemplateValueError> {
+        if token.filters.is_empty() {
+            return self.append_value(token, text);
+        }
+        let mut value = Vec::new();
+        self.append_value(token, &mut value)?;
+        text.extend(token.filters.iter().fold(value, |value, filter| filter.apply(value)));
+        Ok(())
+    }
+
+    /// Appends the value of a token, without its filters.
+    fn append_value(
+        &self,
+        token: &TemplateToken,
+        text: &mut Vec<u8>,
+    ) -> Result<(), TemplateValueError> {
+        let (message, inputs) = (self.message, self.inputs);
+        let target;
+        let value = match &token.source {
+            TokenSource::Body => message.request.body,
+            TokenSource::Method => message.request.method.as_bytes(),
+            TokenSource::Path => message.request.path.as_bytes(),
+            TokenSource::Query => message.request.query.as_bytes(),
+            TokenSource::Url => {
+                text.extend_from_slice(message.request.base_url.as_bytes());
+                target = message.request.target();
+                target.as_bytes()
+            }
+            TokenSource::Merchant => inputs.merchant.as_bytes(),
+            TokenSource::Value(number) => {
+                inputs.values.get(*number).map_or("", String::as_str).as_bytes()
+            }
+            TokenSource::Secret => {
+                self.secret.ok_or_else(|| TemplateValueError::NoSecret(token.written.clone()))?
+            }
+            TokenSource::Constant(name) => match inputs.constants.get(name) {
+                Some(value) => value.as_bytes(),
                 None => return Err(TemplateValueError::NoConstant(name.clone())),
             },
             TokenSource::Pairs(number) => {
-                let lists = self.lists.unwrap_or(&self.message.scheme.pairs);
-                let list = &lists[*number];
-                let mut text = Vec::new();
-                list.write(self.message.members(list), &mut text);
-                text
+                let list = &self.lists.unwrap_or(&message.scheme.pairs)[*number];
+                list.write(message.members(list), text);
+                &[]
             }
-            TokenSource::Value(number) => self
-                .inputs
-                .values
-                .get(*number)
-                .map_or(Vec::new(), |value| value.as_bytes().to_vec()),
             TokenSource::Text(number) => {
-                let texts = self.texts.unwrap_or(&self.message.scheme.texts);
-                self.render(&texts[*number])?
+                let template = &self.texts.unwrap_or(&message.scheme.texts)[*number];
+                template.pieces.iter().try_for_each(|piece| self.render_piece(piece, text))?;
+                &[]
             }
-            TokenSource::Header(_) | TokenSource::Field(..) => {
-                let is_raw = token.filters.contains(&Filter::Raw);
-                match self.find_value(token)? {
-                    None => Vec::new(),
-                    Some(value) if is_raw => value.raw.to_vec(),
-                    Some(FoundValue { kind: ValueKind::Composite, .. }) => {
-                        return Err(TemplateValueError::Composite(token.written.clone()));
-                    }
-                    Some(value) => value.text.to_vec(),
+            TokenSource::Header(_) | TokenSource::Field(..) => match self.find_value(token)? {
+                None => &[],
+                Some(value) if token.filters.contains(&Filter::Raw) => value.raw,
+                Some(FoundValue { kind: ValueKind::Composite, .. }) => {
+                    return Err(TemplateValueError::Composite(token.written.clone()));
                 }
-            }
-        })
+                Some(value) => value.text,
+            },
+        };
+        text.extend_from_slice(value);
+        Ok(())
     }
 
     /// Finds the value of a header or document token. `None` if it is absent. Errors: `Repeated`.

@@ -1,7 +1,7 @@
 //! Owns the check of one `[[sign]]` of a notice with one key: the signatures that the request
 //! claims to carry, against the text that the scheme says is signed. A partner sends one signature
-//! for each key it signs with. With a public key every claimed signature costs one check, so a
-//! request with more than `CLAIMS_MAX` is refused unchecked. Pure.
+//! for each key it signs with. With a public key every claimed signature costs one check, so of
+//! more than `CLAIMS_MAX` none is checked. Pure.
 
 use super::crypt::ReadyKey;
 use super::message::TemplateContext;
@@ -41,7 +41,7 @@ pub(crate) fn read_claims(sign: &SignRule, claimed: &[String]) -> Vec<Vec<u8>> {
 }
 
 /// The identity of the signed text, if one of the claimed signatures is valid under this key. A MAC
-/// is compared in a time that doesn't depend on where the two differ (`ReadyKey::verifies_any`).
+/// is compared in a time that doesn't depend on where the two differ (`ReadyKey::verify_any`).
 pub(crate) fn check_signature(
     sign: &SignRule,
     key: &ReadyKey,
@@ -53,5 +53,5 @@ pub(crate) fn check_signature(
         return None;
     }
     let text = context.render(&sign.text).ok()?;
-    key.verifies_any(sign.algorithm, &text, &claims).then(|| SignedContent::text(&text))
+    key.verify_any(sign.algorithm, &text, &claims)
 }

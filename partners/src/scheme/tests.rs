@@ -2,7 +2,7 @@
 //! directory.
 
 mod accounts;
-mod attacks;
+pub(super) mod attacks;
 mod bytes;
 mod claims;
 mod coverage;
@@ -33,13 +33,13 @@ pub(crate) const NOW: Time = Time::from_unix_ms(1_769_853_600_000);
 pub(crate) const SECRET: &str = "a test key that is worth nothing at all";
 
 /// The beginning of every profile in these tests.
-pub(super) const HEAD: &str = "
+pub(crate) const HEAD: &str = "
 version = 1
 stage = \"draft\"
 ";
 
 /// The end of most profiles in these tests.
-pub(super) const TAIL: &str = "
+pub(crate) const TAIL: &str = "
 [limits]
 body_bytes = 16384
 depth = 8
@@ -58,7 +58,7 @@ outcome = \"refuse\"
 kind = \"none\"
 ";
 
-pub(super) fn partner() -> PartnerCode {
+pub(crate) fn partner() -> PartnerCode {
     PartnerCode::parse("acme").unwrap()
 }
 
@@ -88,7 +88,7 @@ pub(super) fn directory(profile: &str) -> Directory {
     directory_of(profile, vec![key("k", Channel::Ipn, SECRET.as_bytes())])
 }
 
-pub(super) fn post<'r>(
+pub(crate) fn post<'r>(
     body: &'r (impl AsRef<[u8]> + ?Sized),
     headers: &[(&'r str, &'r str)],
 ) -> NoticeRequest<'r> {

@@ -20,7 +20,6 @@ use super::message::{ParsedMessage, TemplateContext};
 use super::refusal_work::TriedKeys;
 use super::request::NoticeRequest;
 use super::signature_check::check_signature;
-use super::template::Template;
 use super::template_values::TemplateInputs;
 use crate::directory::Directory;
 use crate::directory::account::Account;
@@ -163,7 +162,8 @@ struct SchemeVerifier<'r> {
     /// The request as it is read without an account.
     plain: ParsedMessage<'r>,
     opened: Vec<(&'r Arc<Account>, Option<ParsedMessage<'r>>)>,
-    /// Set if one signature covers every item: the signers found so far, by the merchant that the
+    /// Set if one signature covers every item, because no text, key or merchant that the scheme
+    /// reads is in an item: the signers found so far, by the merchant that the
     /// item names.
     covering: Option<HashMap<Option<String>, Option<FoundSigner>>>,
 }
@@ -347,17 +347,16 @@ fn build_notice(
     let context = TemplateContext::without_key(message, inputs);
     let sign = &scheme.signs[signer.sign];
     let readings = signer.account.scheme_keys().readings[signer.sign].as_ref();
-    // Values that a query confirms need no unambiguous signature.
+    // A signed text with two readings is a fault of the notice, which goes to quarantine. Values
+    // that a query confirms need no unambiguous signature.
     let is_believed = sign.algorithm.signs_the_text() && scheme.needs_one_reading;
-    let said = match find_ambiguity(sign, readings, context).filter(|_| is_believed) {
+    let ambiguity = is_believed.then(|| find_ambiguity(sign, readings, context)).flatten();
+    let said = match ambiguity {
         Some(why) => fault(FaultKind::Ambiguous, why),
         None => map_notice(signer.account.profile(), context, sign),
     };
-    let text = |template: &Template| context.render_readable(template);
-    let answers = AckKind::ALL
-        .into_iter()
-        .filter_map(|ack| Some((ack, scheme.acks.answer(ack, &text)?)))
-        .collect();
+    let body = |ack| Some((ack, context.render_readable(scheme.acks.template(ack)?)));
+    let answer_bodies = AckKind::ALL.into_iter().filter_map(body).collect();
     VerifiedNotice {
         sign: Some(sign.name.clone()),
         is_unsigned: sign.algorithm == SignAlgorithm::None,
@@ -369,7 +368,7 @@ fn build_notice(
         key_id: signer.key_id,
         account: signer.account,
         content: said,
-        answers,
+        answer_bodies,
         unknown_fields: 0,
     }
 }

@@ -1,6 +1,6 @@
 //! Owns what must hold for any bytes: one function for each fuzz target. The targets in `fuzz/`
-//! call them with bytes that a fuzzer makes up, the unit tests with every file of `fuzz/corpus`.
-//! They use public items only, and panic if an invariant does not hold.
+//! call them with bytes that a fuzzer makes up, `tests/it/corpus.rs` with every file of
+//! `fuzz/corpus`. They use public items only, and panic if an invariant does not hold.
 
 mod contract;
 mod known;

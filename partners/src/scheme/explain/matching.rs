@@ -49,5 +49,5 @@ pub(crate) fn is_match(
     text: &[u8],
     received: &[String],
 ) -> bool {
-    ready.verifies_any(sign.algorithm, text, &read_claims(sign, received))
+    ready.verify_any(sign.algorithm, text, &read_claims(sign, received)).is_some()
 }

@@ -121,7 +121,7 @@ fn text_does_not_slide_between_the_members_of_a_list() {
 }
 
 /// A profile of JSON that signs TEXT.
-pub(super) const TEXT: &str = r#"exceptions = ["no_time", "no_paid_at"]
+pub(crate) const TEXT: &str = r#"exceptions = ["no_time", "no_paid_at"]
 [notice]
 content = "json"
 [[sign]]
