@@ -7,7 +7,8 @@
 //! continues when the shop hangs up.
 //!
 //! `ShopRequest::answer` turns a `Problem` into its document. `Checkout::claim` waits five seconds
-//! at most for the store. `fact_log` appends `CreateRequested`, `outcome_writer` the outcome.
+//! at most for the store. `fact_log` appends `CreateRequested`, `outcome_writer` the outcome,
+//! in a task that goes on after the five seconds that a shop waits.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,11 +1,12 @@
 //! Owns the routes of the public listener and the steps of an IPN request; each step is one call
 //! into another file. `Ingest::receive` checks the address rate (`limits`) and the head
 //! (`endpoint`) and reads the bytes (`body`). `begin_notices` authenticates the request
-//! (`partners::authenticate`), picks what is recorded of it (`incoming`), admits its notices and
-//! hands their records to the log (`begin_notice` in `authenticated`). `process_request` waits for
-//! the records (`finish_notice` there) and responds (`answer`). An accepted notice is answered
-//! after `Intake::await_durable` returns, a replay from the memory of durable notices. `Ingest`,
-//! the shared state, is in `ingest`.
+//! (`partners::authenticate`), picks what is recorded of it (`incoming`: target, method, and the
+//! headers that the scheme reads or signs), admits its notices and hands their records to the log
+//! (`begin_notice` in `authenticated`). `process_request` waits for the records (`finish_notice`
+//! there) and responds (`answer`). An accepted notice is answered after `Intake::await_durable`
+//! returns, a replay from the memory of durable notices. `Ingest`, the shared state, is in
+//! `ingest`.
 
 use std::time::Instant;
 

@@ -95,6 +95,8 @@ impl SignedTextReadings {
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
         };
         let values: Vec<String> = self.values.iter().map(stands).collect();
+        // A value may fit its shape alone and not in the text, if the shape looks beyond the value
+        // (`^`, `\b`). The text then has no other reading either.
         let fits = |value: &SignedValue, stands: &String| {
             value.shape.as_ref().is_none_or(|shape| shape.is_match(stands))
         };

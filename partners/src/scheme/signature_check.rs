@@ -40,7 +40,8 @@ pub(crate) fn read_claims(sign: &SignRule, claimed: &[String]) -> Vec<Vec<u8>> {
     claimed.iter().filter_map(|text| sign.output.decode(text)).collect()
 }
 
-/// The identity of the signed text, if one of the claimed signatures is valid under this key. A MAC
+/// The identity of the signed text, if one of the claimed signatures is valid under this key. Where
+/// a scheme has several signatures, a text has one identity for all of them. A MAC
 /// is compared in a time that doesn't depend on where the two differ (`ReadyKey::verify_any`).
 pub(crate) fn check_signature(
     sign: &SignRule,
@@ -53,5 +54,7 @@ pub(crate) fn check_signature(
         return None;
     }
     let text = context.render(&sign.text).ok()?;
-    key.verify_any(sign.algorithm, &text, &claims)
+    let by_this_key = key.verify_any(sign.algorithm, &text, &claims)?;
+    let is_only = bare.message.scheme().signs.len() == 1;
+    Some(if is_only { by_this_key } else { SignedContent::text(&text) })
 }

@@ -70,7 +70,7 @@ pub(crate) struct RequestBuilder<'a> {
     pub(crate) rule: &'a CallRule,
     pub(crate) limits: BodyLimits,
     pub(crate) inputs: TemplateInputs<'a>,
-    /// Our keys that are valid now.
+    /// Our keys that are valid now; of several, the one that became valid last.
     pub(crate) keys: CallKeys<'a>,
     /// The partner's base address in the settings, without a `/` at its end.
     pub(crate) api_url: &'a str,
