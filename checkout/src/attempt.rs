@@ -169,10 +169,7 @@ fn prepare_call(
                 .with_detail(error.to_string()),
             CreateError::PayerIp(_) => Problem::at_field(&kinds::MISSING_FIELD, "/payerIp")
                 .with_detail("this partner needs the payer's IP address"),
-            CreateError::NoKey(_)
-            | CreateError::NoCertificate(_)
-            | CreateError::Address(_)
-            | CreateError::Uncallable(..) => {
+            CreateError::Call(_) => {
                 tracing::error!(
                     partner = %account.partner(),
                     %error,

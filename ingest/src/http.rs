@@ -125,10 +125,11 @@ impl Ingest {
             IncomingRequest::without_headers(request, raw)
         };
         let verified = directory.authenticate(partner, &incoming.request, now)?;
+        let address = self.source_address(request);
         let begin = |notice: &VerifiedNotice| {
             let source = incoming.notice_source(notice);
             let notice = AuthenticatedNotice { verified: notice, source, receipt, raw };
-            self.begin_notice(notice, self.source_address(request))
+            self.begin_notice(notice, address)
         };
         let pending = verified.notices.iter().map(begin).collect();
         Ok((verified, pending))

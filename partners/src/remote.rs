@@ -19,4 +19,5 @@ mod tokens;
 
 pub use self::create::{CreateCall, CreateError, CreateFailure, CreateOutcome};
 pub use self::draft::{CreateDraft, DraftedRequest};
+pub use self::partner_call::CallError;
 pub use self::partner_client::{PartnerClient, install_tls};

@@ -70,8 +70,8 @@ fn uses(account: &Account) -> Vec<(&[u8], KeyUse<'_>)> {
     let of_key = keys.flat_map(|key| key.ready.iter().zip(&scheme.signs));
     let used = of_key.filter_map(|(ready, sign)| {
         let key = match ready.as_ref()? {
-            ReadyKey::Shared(secret, _) => secret.expose(),
-            ReadyKey::Public(key) => key.as_slice(),
+            ReadyKey::HmacSha256(_, secret) | ReadyKey::Shared(secret, _) => secret.expose(),
+            ReadyKey::Public(key, _) => key.as_slice(),
         };
         let names_account = scheme.binds_account(sign);
         Some((key, KeyUse { account, sign: &sign.name, names_account }))

@@ -12,16 +12,13 @@ use reqwest::{Client, StatusCode};
 use super::prepared_call::PreparedCall;
 use crate::create::{CreateRequest, CreateViolation, SessionOffer};
 use crate::directory::account::Account;
-use crate::keys::Channel;
-use crate::outbound::{Reach, UrlProblem};
+use crate::outbound::Reach;
 use crate::remote::answer::{read_body, reason};
-use crate::remote::clients::ClientError;
-use crate::remote::partner_call::{CallKind, PartnerCall, RequestError};
+use crate::remote::partner_call::{CallError, CallKind, PartnerCall, RequestError};
 use crate::remote::partner_client::PartnerClient;
 use crate::remote::tokens::CallToken;
 use crate::scheme::call::CallBuildError;
 use crate::scheme::create::{OfferError, RequestedSession};
-use crate::validity;
 
 /// The outcome of a create call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,20 +66,6 @@ pub enum CreateError {
     /// The profile has no `[create]`.
     #[error("partner {0} takes no create calls: its profile has no [create]")]
     NoCreate(String),
-    /// No key of the account is valid now. Holds the account and the validity of its keys.
-    #[error(
-        "no key for calls of account {0}; check the clock of this machine, or add a key with \
-         payfold key add, --channel create for a secret of calls alone, --channel sign for a \
-         private key"
-    )]
-    NoKey(String),
-    /// The profile requires a TLS client certificate, and no certificate of the account is valid
-    /// now. Holds the account and the validity of its certificates.
-    #[error(
-        "no client certificate of account {0}; check the clock of this machine, or add one with \
-         payfold key add --channel tls"
-    )]
-    NoCertificate(String),
     /// The profile creates no payments in this currency. Holds the partner.
     #[error("partner {0} takes no such currency")]
     Currency(String),
@@ -97,19 +80,15 @@ pub enum CreateError {
     /// The partner requires the payer's address, and the shop sent none. Holds the partner.
     #[error("partner {0} requires the payer's address; send payerIp with the payment")]
     PayerIp(String),
-    /// The request can't be built from the profile. Holds the partner and the reason, which never
-    /// contains a value.
-    #[error("the call to partner {0} can't be built: {1}")]
-    Uncallable(String, String),
-    /// The partner's address is not allowed.
-    #[error("the partner's address can't be called: {0}")]
-    Address(UrlProblem),
+    /// The call can't be made.
+    #[error("{0}")]
+    Call(CallError),
 }
 
-// No `#[from]`: the message names the cause already, and a log of the chain would repeat it.
-impl From<UrlProblem> for CreateError {
-    fn from(problem: UrlProblem) -> Self {
-        Self::Address(problem)
+// No `#[from]`: the message is the cause's, and a log of the chain would repeat it.
+impl From<CallError> for CreateError {
+    fn from(why: CallError) -> Self {
+        Self::Call(why)
     }
 }
 
@@ -147,25 +126,27 @@ impl PartnerClient {
         let scheme = account.profile().scheme();
         let create = scheme.create.as_ref();
         let create = create.ok_or_else(|| CreateError::NoCreate(account.partner().to_string()))?;
-        let refused = |why| refused(account, &why);
+        let refused = |why| refused(account, why);
         let (values, asked) = create.values(scheme, asked_for, now).map_err(refused)?;
         let (which, api_url) = (CallKind::Create, api_url.to_owned());
         let call = PartnerCall { account: Arc::clone(account), which, api_url, values, now };
         let reach = Reach::of(account.profile());
         if create.offer.is_none() {
             let sent = call.sent("").map_err(refused)?;
-            reach.check(&format!("{}{}", sent.base, sent.target))?;
+            reach.check(&format!("{}{}", sent.base, sent.target)).map_err(CallError::Address)?;
             let offer = create.offer_of((&sent, &asked), &asked_for.ipn_url, reach);
             let offer = offer.map_err(|rule| {
                 let why = format!("a browser can't open its address: {}", rule.name());
-                CreateError::Uncallable(account.partner().to_string(), why)
+                CallError::unbuildable(account, &why)
             })?;
             return Ok(CreateCall(CreateAction::Redirect(offer)));
         }
         // Builds the request once without a token, so that a mistake on our side is found before a
         // token is requested.
-        let request = call.request("").map_err(|why| unsendable(account, why))?;
-        let client = self.clients.of(account, now).map_err(|why| no_client(account, why))?;
+        let request = call.request("");
+        let request = request.map_err(|why| CallError::of_request(account, why))?;
+        let client = self.clients.of(account, now);
+        let client = client.map_err(|why| CallError::of_client(account, why))?;
         let prepared = PreparedCall::new(call, request, (&client, &self.tokens));
         Ok(CreateCall(CreateAction::Send(Box::new(CreateExchange {
             client,
@@ -178,49 +159,14 @@ impl PartnerClient {
     }
 }
 
-fn unsendable(account: &Account, why: RequestError) -> CreateError {
-    match why {
-        RequestError::Uncallable(why) => refused(account, &why),
-        RequestError::Address(problem) => CreateError::Address(problem),
-        RequestError::Header(_) => {
-            CreateError::Uncallable(account.partner().to_string(), why.to_string())
-        }
-    }
-}
-
-pub(super) fn refused(account: &Account, why: &CallBuildError) -> CreateError {
+pub(super) fn refused(account: &Account, why: CallBuildError) -> CreateError {
     let partner = account.partner().to_string();
     match why {
-        CallBuildError::NoKey => no_key(account),
         CallBuildError::Currency => CreateError::Currency(partner),
         CallBuildError::Amount => CreateError::Amount(partner),
         CallBuildError::Expiry => CreateError::Expiry(partner),
         CallBuildError::PayerIp => CreateError::PayerIp(partner),
-        CallBuildError::NoRef
-        | CallBuildError::Value(_)
-        | CallBuildError::Separator(_)
-        | CallBuildError::PathStep
-        | CallBuildError::Order => CreateError::Uncallable(partner, why.to_string()),
-    }
-}
-
-fn no_key(account: &Account) -> CreateError {
-    CreateError::NoKey(describe_keys(account, &[Channel::Create, Channel::Sign]))
-}
-
-/// The account's name, and when its keys of these channels are valid, for messages about an account
-/// without a valid key.
-pub(super) fn describe_keys(account: &Account, channels: &[Channel]) -> String {
-    let keys = channels.iter().flat_map(|channel| account.keys_of(*channel).keys());
-    format!("{} is valid now (it has {})", account.name(), validity::of_keys(keys))
-}
-
-fn no_client(account: &Account, why: ClientError) -> CreateError {
-    match why {
-        ClientError::NoCertificate => {
-            CreateError::NoCertificate(describe_keys(account, &[Channel::Tls]))
-        }
-        ClientError::Unusable(why) => CreateError::Uncallable(account.partner().to_string(), why),
+        why => CallError::of_request(account, RequestError::Uncallable(why)).into(),
     }
 }
 

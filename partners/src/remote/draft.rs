@@ -10,7 +10,7 @@ use crate::create::CreateRequest;
 use crate::directory::account::Account;
 use crate::outbound::Reach;
 use crate::remote::create::CreateError;
-use crate::remote::partner_call::{CallKind, rule};
+use crate::remote::partner_call::{CallError, CallKind, rule};
 use crate::scheme::call::rule::ACCESS_TOKEN;
 use crate::scheme::call::{CallRequest, RequestBuilder};
 use crate::scheme::compiled::Scheme;
@@ -72,7 +72,7 @@ impl Account {
         let scheme = self.profile().scheme();
         let create = scheme.create.as_ref().ok_or_else(no_create)?;
         let (values, asked) =
-            create.values(scheme, request, now).map_err(|why| refused(self, &why))?;
+            create.values(scheme, request, now).map_err(|why| refused(self, why))?;
         let drafted = |which, values| self.drafted((scheme, which), values, api_url, now);
         let token = scheme.oauth.as_ref().filter(|_| create.rule.names(ACCESS_TOKEN));
         let token = token.map(|oauth| {
@@ -99,10 +99,12 @@ impl Account {
         let sent = |keys, signature| {
             let calling =
                 RequestBuilder { signature, ..RequestBuilder::of(self, call_rule, keys, api_url) };
-            calling.build(values.clone()).map_err(|why| refused(self, &why))
+            calling.build(values.clone()).map_err(|why| refused(self, why))
         };
         let real = sent(keys, None)?;
-        Reach::of(self.profile()).check(&format!("{}{}", real.base, real.target))?;
+        Reach::of(self.profile())
+            .check(&format!("{}{}", real.base, real.target))
+            .map_err(CallError::Address)?;
         // The real request is signed with the secret. The one that is shown is built again with the
         // mask in place of the secret, and gets the real signature.
         let signature = real.signed.map(|(_, signature)| signature);

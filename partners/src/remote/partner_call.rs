@@ -1,4 +1,5 @@
-//! Owns one call to a partner: the values of its payment, and the HTTP request built from them.
+//! Owns one call to a partner: the values of its payment, the HTTP request built from them, and why
+//! a call can't be made.
 
 use std::sync::Arc;
 
@@ -6,11 +7,14 @@ use payfold_schemas::time::Time;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Method, Request};
 
+use super::clients::ClientError;
 use crate::directory::account::Account;
+use crate::keys::Channel;
 use crate::outbound::{Reach, UrlProblem};
 use crate::scheme::call::rule::{ACCESS_TOKEN, AnswerContent, CallRule, ORDER};
 use crate::scheme::call::{CallBuildError, CallRequest, CommonValues, RequestBuilder};
 use crate::scheme::compiled::Scheme;
+use crate::validity;
 
 /// The kinds of calls that a scheme may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +33,70 @@ pub(crate) struct PartnerCall {
     pub(super) api_url: String,
     pub(super) values: Vec<String>,
     pub(super) now: Time,
+}
+
+/// Why a call to a partner can't be made: a mistake in the configuration. Nothing was sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// No key of the account is valid now. Holds the account and the validity of its keys.
+    #[error(
+        "no key for calls of account {0}; check the clock of this machine, or add a key with \
+         payfold key add, --channel create for a secret of calls alone, --channel sign for a \
+         private key"
+    )]
+    NoKey(String),
+    /// The profile requires a TLS client certificate, and no certificate of the account is valid
+    /// now. Holds the account and the validity of its certificates.
+    #[error(
+        "no client certificate of account {0}; check the clock of this machine, or add one with \
+         payfold key add --channel tls"
+    )]
+    NoCertificate(String),
+    /// The request can't be built from the profile. Holds the partner and the reason, which never
+    /// contains a value.
+    #[error("the call to partner {0} can't be built: {1}")]
+    Unbuildable(String, String),
+    /// The partner's address is not allowed.
+    #[error("the partner's address can't be called: {0}")]
+    Address(UrlProblem),
+}
+
+// No `#[from]`: the message names the cause already, and a log of the chain would repeat it.
+impl From<UrlProblem> for CallError {
+    fn from(problem: UrlProblem) -> Self {
+        Self::Address(problem)
+    }
+}
+
+impl CallError {
+    pub(super) fn unbuildable(account: &Account, why: &impl ToString) -> Self {
+        Self::Unbuildable(account.partner().to_string(), why.to_string())
+    }
+
+    pub(super) fn of_request(account: &Account, why: RequestError) -> Self {
+        match why {
+            RequestError::Uncallable(CallBuildError::NoKey) => {
+                Self::NoKey(describe_keys(account, &[Channel::Create, Channel::Sign]))
+            }
+            RequestError::Address(problem) => Self::Address(problem),
+            why => Self::unbuildable(account, &why),
+        }
+    }
+
+    pub(super) fn of_client(account: &Account, why: ClientError) -> Self {
+        match why {
+            ClientError::NoCertificate => {
+                Self::NoCertificate(describe_keys(account, &[Channel::Tls]))
+            }
+            ClientError::Unusable(why) => Self::unbuildable(account, &why),
+        }
+    }
+}
+
+/// The account's name, and when its keys of these channels are valid.
+fn describe_keys(account: &Account, channels: &[Channel]) -> String {
+    let keys = channels.iter().flat_map(|channel| account.keys_of(*channel).keys());
+    format!("{} is valid now (it has {})", account.name(), validity::of_keys(keys))
 }
 
 /// Why a request can't be built.

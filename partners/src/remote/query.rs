@@ -10,16 +10,12 @@ use payfold_schemas::time::Time;
 use reqwest::header::RETRY_AFTER;
 use reqwest::{Client, Response, StatusCode};
 
-use super::clients::ClientError;
 use super::prepared_call::PreparedCall;
 use super::tokens::CallToken;
 use crate::directory::account::Account;
-use crate::keys::Channel;
-use crate::outbound::UrlProblem;
 use crate::query::{PaymentQuery, PaymentStatus, QueryViolation};
 use crate::remote::answer::{read_body, reason};
-use crate::remote::create::describe_keys;
-use crate::remote::partner_call::{CallKind, PartnerCall, RequestError};
+use crate::remote::partner_call::{CallError, CallKind, PartnerCall, RequestError};
 use crate::remote::partner_client::PartnerClient;
 use crate::scheme::call::CallBuildError;
 use crate::scheme::query::rule::SchemeQuery;
@@ -46,35 +42,18 @@ pub enum QueryError {
     /// The profile has no `[query]`.
     #[error("partner {0} takes no queries: its profile has no [query]")]
     NoQuery(String),
-    /// No key of the account is valid now. Holds the account and the validity of its keys.
-    #[error(
-        "no key for calls of account {0}; check the clock of this machine, or add one with payfold \
-         key add"
-    )]
-    NoKey(String),
-    /// The profile requires a TLS client certificate, and no certificate of the account is valid
-    /// now. Holds the account and the validity of its certificates.
-    #[error(
-        "no client certificate of account {0}; check the clock of this machine, or add one with \
-         payfold key add --channel tls"
-    )]
-    NoCertificate(String),
     /// The profile queries by transaction, and the transaction is not known yet. Holds the partner.
     #[error("no transaction is known yet, and partner {0} is queried by transaction only")]
     NoRef(String),
-    /// The request can't be built from the profile. Holds the partner and the reason, which never
-    /// contains a value.
-    #[error("the query to partner {0} can't be built: {1}")]
-    Unaskable(String, String),
-    /// The partner's address is not allowed.
-    #[error("the partner's address can't be called: {0}")]
-    Address(UrlProblem),
+    /// The call can't be made.
+    #[error("{0}")]
+    Call(CallError),
 }
 
-// No `#[from]`: the message names the cause already, and a log of the chain would repeat it.
-impl From<UrlProblem> for QueryError {
-    fn from(problem: UrlProblem) -> Self {
-        Self::Address(problem)
+// No `#[from]`: the message is the cause's, and a log of the chain would repeat it.
+impl From<CallError> for QueryError {
+    fn from(why: CallError) -> Self {
+        Self::Call(why)
     }
 }
 
@@ -100,19 +79,15 @@ impl PartnerClient {
     ) -> Result<QueryCall, QueryError> {
         let query = account.profile().scheme().query.as_ref();
         let query = query.ok_or_else(|| QueryError::NoQuery(account.partner().to_string()))?;
-        let values = query.values(&payment_query, now).map_err(|why| unaskable(account, &why))?;
+        let values = query.values(&payment_query, now).map_err(|why| unaskable(account, why))?;
         let (which, api_url) = (CallKind::Query, api_url.to_owned());
         let call = PartnerCall { account: Arc::clone(account), which, api_url, values, now };
         // Builds the request once without a token, so that a mistake on our side is found before a
         // token is requested.
-        let request = call.request("").map_err(|why| match why {
-            RequestError::Uncallable(why) => unaskable(account, &why),
-            RequestError::Address(problem) => QueryError::Address(problem),
-            RequestError::Header(_) => {
-                QueryError::Unaskable(account.partner().to_string(), why.to_string())
-            }
-        })?;
-        let client = self.clients.of(account, now).map_err(|why| no_client(account, why))?;
+        let request = call.request("");
+        let request = request.map_err(|why| CallError::of_request(account, why))?;
+        let client = self.clients.of(account, now);
+        let client = client.map_err(|why| CallError::of_client(account, why))?;
         let prepared = PreparedCall::new(call, request, (&client, &self.tokens));
         let (timeout_ms, answer_bytes_max) = (query.timeout_ms, query.answer.bytes_max);
         let account = Arc::clone(account);
@@ -120,23 +95,10 @@ impl PartnerClient {
     }
 }
 
-fn no_client(account: &Account, why: ClientError) -> QueryError {
+fn unaskable(account: &Account, why: CallBuildError) -> QueryError {
     match why {
-        ClientError::NoCertificate => {
-            QueryError::NoCertificate(describe_keys(account, &[Channel::Tls]))
-        }
-        ClientError::Unusable(why) => QueryError::Unaskable(account.partner().to_string(), why),
-    }
-}
-
-fn unaskable(account: &Account, why: &CallBuildError) -> QueryError {
-    let partner = account.partner().to_string();
-    match why {
-        CallBuildError::NoRef => QueryError::NoRef(partner),
-        CallBuildError::NoKey => {
-            QueryError::NoKey(describe_keys(account, &[Channel::Create, Channel::Sign]))
-        }
-        _ => QueryError::Unaskable(partner, why.to_string()),
+        CallBuildError::NoRef => QueryError::NoRef(account.partner().to_string()),
+        why => CallError::of_request(account, RequestError::Uncallable(why)).into(),
     }
 }
 

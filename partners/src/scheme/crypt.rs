@@ -22,7 +22,6 @@ use x509_cert::der::{Decode, DecodePem, Encode, pem};
 
 use crate::mac::MacKey;
 use crate::secret::{SECRET_BYTES_LEAST, SECRET_BYTES_MIN, Secret};
-use crate::signed_content::SignedContent;
 
 /// A signature algorithm, as a profile names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -132,20 +131,26 @@ pub(crate) enum KeyEncoding {
     Base64,
 }
 
-/// A decoded key, checked for one algorithm.
+/// A decoded key, checked and prepared for one algorithm.
 #[derive(Clone)]
 pub(crate) enum ReadyKey {
-    /// The shared secret, and with HMAC-SHA256 its prepared key.
-    Shared(Secret, Option<MacKey>),
-    /// A DER SubjectPublicKeyInfo, or the 32 bytes of an Ed25519 key.
-    Public(Vec<u8>),
+    /// The key of HMAC-SHA256, and its secret, which a signed text may contain.
+    HmacSha256(MacKey, Secret),
+    /// The secret of another algorithm, and how it signs a text; `None` where nothing is signed.
+    Shared(Secret, Option<SignText>),
+    /// A DER SubjectPublicKeyInfo, or the 32 bytes of an Ed25519 key, and how it checks a
+    /// signature.
+    Public(Vec<u8>, &'static dyn VerificationAlgorithm),
 }
+
+/// Computes the signature of a text from a secret and the text.
+pub(crate) type SignText = fn(&[u8], &[u8]) -> Vec<u8>;
 
 impl fmt::Debug for ReadyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Shared(..) => "Shared(..)",
-            Self::Public(_) => "Public(..)",
+            Self::HmacSha256(..) | Self::Shared(..) => "Shared(..)",
+            Self::Public(..) => "Public(..)",
         })
     }
 }
@@ -199,112 +204,104 @@ impl ReadyKey {
         secret: Secret,
         strength: KeyStrength,
     ) -> Result<Self, UnfitKey> {
-        match algorithm.key_kind() {
-            KeyKind::Public => {
-                parse_public_key(algorithm, secret.expose(), strength).map(Self::Public)
+        let public = |rule: &'static dyn VerificationAlgorithm| {
+            let key = parse_public_key(algorithm, secret.expose(), strength)?;
+            Ok(Self::Public(key, rule))
+        };
+        let sign: SignText = match algorithm {
+            // The legacy rules take RSA keys from 1024 bits: published vectors and the exception
+            // short_key need them. `parse_public_key` refuses short keys for production.
+            SignAlgorithm::RsaSha1 => {
+                return public(&RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY);
             }
-            KeyKind::Shared | KeyKind::Nothing => {
-                let bytes = secret.expose().len();
-                let hmac = !algorithm.is_plain_digest() && algorithm != SignAlgorithm::Token;
-                let is_full = hmac && strength == KeyStrength::Full;
-                let min = if is_full { SECRET_BYTES_MIN } else { SECRET_BYTES_LEAST };
-                if bytes < min && strength != KeyStrength::Any && algorithm != SignAlgorithm::None {
-                    let is_near = is_full && bytes >= SECRET_BYTES_LEAST;
-                    let hint = if is_near { " (16 with the exception short_key)" } else { "" };
-                    return Err(UnfitKey(format!(
-                        "has {bytes} bytes, {min} or more are needed{hint}; ask the partner for a \
-                         longer one"
-                    )));
-                }
-                let mac = algorithm == SignAlgorithm::HmacSha256;
-                let mac = mac.then(|| MacKey::new(secret.expose()));
-                Ok(Self::Shared(secret, mac))
+            SignAlgorithm::RsaSha256 => {
+                return public(&RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY);
             }
-        }
+            SignAlgorithm::RsaSha512 => return public(&RSA_PKCS1_2048_8192_SHA512),
+            SignAlgorithm::Ed25519 => return public(&ED25519),
+            SignAlgorithm::None => return Ok(Self::Shared(secret, None)),
+            SignAlgorithm::HmacSha256 => {
+                check_length(algorithm, &secret, strength)?;
+                return Ok(Self::HmacSha256(MacKey::new(secret.expose()), secret));
+            }
+            SignAlgorithm::HmacMd5 => compute_hmac::<Hmac<Md5>>,
+            SignAlgorithm::HmacSha1 => compute_hmac::<Hmac<Sha1>>,
+            SignAlgorithm::HmacSha384 => compute_hmac::<Hmac<Sha384>>,
+            SignAlgorithm::HmacSha512 => compute_hmac::<Hmac<Sha512>>,
+            SignAlgorithm::Md5 => |_, text| Md5::digest(text).to_vec(),
+            SignAlgorithm::Sha1 => |_, text| Sha1::digest(text).to_vec(),
+            SignAlgorithm::Sha256 => |_, text| Sha256::digest(text).to_vec(),
+            SignAlgorithm::Sha384 => |_, text| Sha384::digest(text).to_vec(),
+            SignAlgorithm::Sha512 => |_, text| Sha512::digest(text).to_vec(),
+            SignAlgorithm::Token => |secret, _| secret.to_vec(),
+        };
+        check_length(algorithm, &secret, strength)?;
+        Ok(Self::Shared(secret, Some(sign)))
     }
 
     /// The shared secret. `None` for a public key.
     pub(crate) fn secret(&self) -> Option<&[u8]> {
         match self {
-            Self::Shared(secret, _) => Some(secret.expose()),
-            Self::Public(_) => None,
+            Self::HmacSha256(_, secret) | Self::Shared(secret, _) => Some(secret.expose()),
+            Self::Public(..) => None,
         }
     }
 
-    /// Computes the signature over a text. `None` for a public key, which can't sign.
-    pub(crate) fn compute_signature(
-        &self,
-        algorithm: SignAlgorithm,
-        text: &[u8],
-    ) -> Option<Vec<u8>> {
-        let Self::Shared(secret, mac) = self else { return None };
+    /// Computes the signature of a text. `None` for a public key, which can't sign, and where
+    /// nothing is signed.
+    pub(crate) fn compute_signature(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let signature = match self {
+            Self::HmacSha256(key, _) => key.sign(text).to_vec(),
+            Self::Shared(secret, Some(sign)) => sign(secret.expose(), text),
+            Self::Shared(_, None) | Self::Public(..) => return None,
+        };
         #[cfg(test)]
         counted::add();
-        let key = secret.expose();
-        Some(match algorithm {
-            SignAlgorithm::HmacMd5 => compute_hmac::<Hmac<Md5>>(key, text),
-            SignAlgorithm::HmacSha1 => compute_hmac::<Hmac<Sha1>>(key, text),
-            SignAlgorithm::HmacSha256 => match mac {
-                Some(mac) => mac.sign(text).to_vec(),
-                None => compute_hmac::<Hmac<Sha256>>(key, text),
-            },
-            SignAlgorithm::HmacSha384 => compute_hmac::<Hmac<Sha384>>(key, text),
-            SignAlgorithm::HmacSha512 => compute_hmac::<Hmac<Sha512>>(key, text),
-            SignAlgorithm::Md5 => Md5::digest(text).to_vec(),
-            SignAlgorithm::Sha1 => Sha1::digest(text).to_vec(),
-            SignAlgorithm::Sha256 => Sha256::digest(text).to_vec(),
-            SignAlgorithm::Sha384 => Sha384::digest(text).to_vec(),
-            SignAlgorithm::Sha512 => Sha512::digest(text).to_vec(),
-            SignAlgorithm::Token => key.to_vec(),
-            SignAlgorithm::None
-            | SignAlgorithm::RsaSha1
-            | SignAlgorithm::RsaSha256
-            | SignAlgorithm::RsaSha512
-            | SignAlgorithm::Ed25519 => return None,
-        })
+        Some(signature)
     }
 
-    /// The identity of `text`, if one of `claims` is its signature. With a shared secret one MAC is
-    /// computed, however many claims there are, and each claim is compared in constant time. With a
-    /// public key each claim is checked by itself.
-    pub(crate) fn verify_any(
-        &self,
-        algorithm: SignAlgorithm,
-        text: &[u8],
-        claims: &[Vec<u8>],
-    ) -> Option<SignedContent> {
-        let Self::Public(key) = self else {
-            if claims.is_empty() {
-                return None;
-            }
-            let expected = self.compute_signature(algorithm, text)?;
-            // Every claim is compared, without stopping at the first match, so that the time does
-            // not reveal which claim matched.
-            let none = Choice::from(0);
-            let any = claims.iter().fold(none, |any, claim| any | expected.ct_eq(claim));
-            let identity = || match expected.as_slice().try_into() {
-                // No two texts have one MAC of this algorithm, so the text needs no second hash.
-                Ok(mac) if algorithm == SignAlgorithm::HmacSha256 => SignedContent::by(mac),
-                _ => SignedContent::text(text),
+    /// The signature of `text`, if it is one of `claims`. With a shared secret one MAC is computed,
+    /// however many claims there are, and each claim is compared in constant time. With a public
+    /// key each claim is checked by itself.
+    pub(crate) fn verify_any(&self, text: &[u8], claims: &[Vec<u8>]) -> Option<Vec<u8>> {
+        if let Self::Public(key, rule) = self {
+            let verifies = |claim: &&Vec<u8>| {
+                #[cfg(test)]
+                counted::add();
+                UnparsedPublicKey::new(*rule, key).verify(text, claim).is_ok()
             };
-            return bool::from(any).then(identity);
-        };
-        // The legacy rules take RSA keys from 1024 bits: published vectors and the exception
-        // short_key need them. `parse_public_key` refuses short keys for production.
-        let rule: &'static dyn VerificationAlgorithm = match algorithm {
-            SignAlgorithm::RsaSha1 => &RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY,
-            SignAlgorithm::RsaSha256 => &RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY,
-            SignAlgorithm::RsaSha512 => &RSA_PKCS1_2048_8192_SHA512,
-            SignAlgorithm::Ed25519 => &ED25519,
-            _ => return None,
-        };
-        let verifies = |claim: &Vec<u8>| {
-            #[cfg(test)]
-            counted::add();
-            UnparsedPublicKey::new(rule, key).verify(text, claim).is_ok()
-        };
-        claims.iter().any(verifies).then(|| SignedContent::text(text))
+            return claims.iter().find(verifies).cloned();
+        }
+        if claims.is_empty() {
+            return None;
+        }
+        let expected = self.compute_signature(text)?;
+        // Every claim is compared, without stopping at the first match, so that the time does not
+        // reveal which claim matched.
+        let none = Choice::from(0);
+        let any = claims.iter().fold(none, |any, claim| any | expected.ct_eq(claim));
+        bool::from(any).then_some(expected)
     }
+}
+
+/// Checks that a shared secret is long enough. Errors: `UnfitKey`.
+fn check_length(
+    algorithm: SignAlgorithm,
+    secret: &Secret,
+    strength: KeyStrength,
+) -> Result<(), UnfitKey> {
+    let bytes = secret.expose().len();
+    let hmac = !algorithm.is_plain_digest() && algorithm != SignAlgorithm::Token;
+    let is_full = hmac && strength == KeyStrength::Full;
+    let min = if is_full { SECRET_BYTES_MIN } else { SECRET_BYTES_LEAST };
+    if bytes >= min || strength == KeyStrength::Any {
+        return Ok(());
+    }
+    let is_near = is_full && bytes >= SECRET_BYTES_LEAST;
+    let hint = if is_near { " (16 with the exception short_key)" } else { "" };
+    Err(UnfitKey(format!(
+        "has {bytes} bytes, {min} or more are needed{hint}; ask the partner for a longer one"
+    )))
 }
 
 fn compute_hmac<M: Mac + hmac::digest::KeyInit>(key: &[u8], text: &[u8]) -> Vec<u8> {

@@ -238,7 +238,7 @@ fn try_key(
     let shown = masked.render(&sign.text).unwrap_or_default();
     attempt.text = String::from_utf8_lossy(&shown).into_owned();
     let is_token = !sign.algorithm.signs_the_text();
-    let expected = ready.compute_signature(sign.algorithm, &text).filter(|_| !is_token);
+    let expected = ready.compute_signature(&text).filter(|_| !is_token);
     attempt.expected = expected.map(|expected| sign.output.encode(&expected));
     attempt.matches = is_match(sign, ready, &text, &attempt.received);
     if !attempt.matches && !are_too_many(&attempt.received) {

@@ -3,7 +3,7 @@
 //! for each key it signs with. With a public key every claimed signature costs one check, so of
 //! more than `CLAIMS_MAX` none is checked. Pure.
 
-use super::crypt::ReadyKey;
+use super::crypt::{ReadyKey, SignAlgorithm};
 use super::message::TemplateContext;
 use crate::scheme::rules::SignRule;
 use crate::signed_content::SignedContent;
@@ -41,8 +41,8 @@ pub(crate) fn read_claims(sign: &SignRule, claimed: &[String]) -> Vec<Vec<u8>> {
 }
 
 /// The identity of the signed text, if one of the claimed signatures is valid under this key. Where
-/// a scheme has several signatures, a text has one identity for all of them. A MAC
-/// is compared in a time that doesn't depend on where the two differ (`ReadyKey::verify_any`).
+/// a scheme has several signatures, a text has one identity for all of them. A MAC is compared in a
+/// time that doesn't depend on where the two differ (`ReadyKey::verify_any`).
 pub(crate) fn check_signature(
     sign: &SignRule,
     key: &ReadyKey,
@@ -54,7 +54,11 @@ pub(crate) fn check_signature(
         return None;
     }
     let text = context.render(&sign.text).ok()?;
-    let by_this_key = key.verify_any(sign.algorithm, &text, &claims)?;
+    let signature = key.verify_any(&text, &claims)?;
     let is_only = bare.message.scheme().signs.len() == 1;
-    Some(if is_only { by_this_key } else { SignedContent::text(&text) })
+    Some(match signature.as_slice().try_into() {
+        // No two texts have one MAC of this algorithm, so the text needs no second hash.
+        Ok(mac) if is_only && sign.algorithm == SignAlgorithm::HmacSha256 => SignedContent::by(mac),
+        _ => SignedContent::text(&text),
+    })
 }

@@ -304,7 +304,7 @@ fn compare(
             &String::from_utf8_lossy(&text),
         ));
     }
-    if let Some(signature) = ready.compute_signature(sign.algorithm, &text) {
+    if let Some(signature) = ready.compute_signature(&text) {
         let wanted = vector.expected.of(item).unwrap_or_default();
         let bare = without_prefix(sign, wanted);
         if sign.output.decode(bare).as_ref() != Some(&signature) {

@@ -291,7 +291,7 @@ async fn a_signed_address_needs_no_call() {
     long.return_url = format!("https://pay.example/{}", "x".repeat(2_100));
     let refused = remote.prepare_create(&account, "http://127.0.0.1:9", &long, now()).err();
     let why = "a browser can't open its address: redirect_url".to_owned();
-    assert_eq!(refused, Some(CreateError::Uncallable("acme".to_owned(), why)));
+    assert_eq!(refused, Some(CallError::Unbuildable("acme".to_owned(), why).into()));
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use super::*;
 use crate::directory::Directory;
 use crate::document::{AccountEntry, NewKey, VaultDocument};
+use crate::keys::Channel;
 use crate::profile::{Profile, SANDBOX_PROFILE};
 use crate::secret::Secret;
 

@@ -332,7 +332,7 @@ impl<'a> RequestBuilder<'a> {
         let secret = Secret::from_bytes(self.keys.secret.ok_or(CallBuildError::NoKey)?.to_vec());
         // Algorithm and key length were checked when the profile and the vault were read.
         let ready = ReadyKey::new(sign.algorithm, secret, KeyStrength::Any);
-        let signature = ready.ok().and_then(|ready| ready.compute_signature(sign.algorithm, text));
+        let signature = ready.ok().and_then(|ready| ready.compute_signature(text));
         Ok(sign.output.encode(&signature.ok_or(CallBuildError::NoKey)?))
     }
 

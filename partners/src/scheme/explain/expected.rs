@@ -31,7 +31,7 @@ impl Directory {
             return None;
         }
         let text = TemplateContext { secret: ready.secret(), ..bare }.render(&sign.text).ok()?;
-        let expected = ready.compute_signature(sign.algorithm, &text)?;
+        let expected = ready.compute_signature(&text)?;
         Some(sign.output.encode(&expected))
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn place_hint(
     context: TemplateContext<'_>,
 ) -> Option<String> {
     let text = context.render(&sign.text).ok()?;
-    let expected = ready.compute_signature(sign.algorithm, &text)?;
+    let expected = ready.compute_signature(&text)?;
     let expected = sign.output.encode(&expected);
     let values = context.find_all_values(sign.signature.as_ref()?);
     let (before, value) = values.iter().find_map(|value| Some((value.find(&expected)?, value)))?;

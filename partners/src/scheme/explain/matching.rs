@@ -49,5 +49,5 @@ pub(crate) fn is_match(
     text: &[u8],
     received: &[String],
 ) -> bool {
-    ready.verify_any(sign.algorithm, text, &read_claims(sign, received)).is_some()
+    ready.verify_any(text, &read_claims(sign, received)).is_some()
 }

@@ -246,7 +246,7 @@ impl<'a> NoticeWriter<'a> {
             TemplateContext { secret: ready.secret(), ..bare }.render(&sign.text).ok()
         });
         let text = text.flatten().ok_or(SimulationError::Signature("its text can't be built"))?;
-        let signature = ready.compute_signature(sign.algorithm, &text).ok_or(NOT_OURS)?;
+        let signature = ready.compute_signature(&text).ok_or(NOT_OURS)?;
         let signature = format!("{}{}", sign.prefix, sign.output.encode(&signature));
         draft.put_token(place, &signature, JsonKind::Text)?;
         draft.encode()

@@ -2,6 +2,7 @@
 //! judges it alike.
 
 use fastrand::Rng;
+use payfold_testing::knobs;
 
 use super::*;
 use crate::field::Field;
@@ -111,18 +112,29 @@ fn outcome(directory: &Directory, body: &str) -> String {
 
 #[test]
 fn the_fast_path_and_the_scheme_judge_alike() {
+    judge_alike(20_260_131, 20_000);
+}
+
+#[test]
+#[ignore = "nightly: seeds"]
+fn the_fast_path_and_the_scheme_judge_a_million_alike() {
+    judge_alike(knobs::seed().unwrap_or(20_260_131), 1_000_000);
+}
+
+/// Compares the verdicts on random bodies.
+fn judge_alike(seed: u64, bodies: u32) {
     let partner = PartnerCode::parse("acme").unwrap();
     let written_out = Profile::default_for(&partner).written_out().unwrap();
     let (fast, scheme) = (directory(DEFAULT_PROFILE), directory(&written_out));
-    let mut random = Rng::with_seed(20_260_131);
+    let mut random = Rng::with_seed(seed);
     let mut taken = 0;
-    for _ in 0..20_000 {
+    for _ in 0..bodies {
         let body = body(&mut random);
         let expected = outcome(&scheme, &body);
         assert_eq!(outcome(&fast, &body), expected, "{body}");
         taken += u32::from(expected.starts_with("PaymentEvent"));
     }
-    assert!(taken > 1_000, "only {taken} are taken");
+    assert!(taken > bodies / 20, "only {taken} are taken");
 }
 
 /// Readings take some hundred KiB for each account, and notices on the fast path don't need them.
