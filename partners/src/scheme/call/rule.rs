@@ -1,6 +1,8 @@
 //! Owns the rule of one call to a partner: its method, address, headers, body, credential and
 //! signature.
 
+use std::{ptr, slice};
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -132,23 +134,50 @@ pub(crate) struct CallRule {
 }
 
 impl CallRule {
-    /// Every template of the request, without the signed text.
+    /// The templates that are sent: those of path, headers, credential and body, and the texts and
+    /// fields that they name. What is only signed is not among them.
     pub(crate) fn sent_templates(&self) -> Vec<&Template> {
-        let mut all = vec![&self.path, &self.body];
-        all.extend(&self.texts);
-        all.extend(self.headers.iter().map(|(_, template)| template));
-        all.extend(self.fields.all.iter().map(|(_, template)| template));
+        let mut sent = vec![&self.path, &self.body];
+        sent.extend(self.headers.iter().map(|(_, template)| template));
         match &self.credential {
             CallCredential::None => {}
-            CallCredential::Basic { user, password } => all.extend([user, password]),
-            CallCredential::Bearer(token) => all.push(token),
+            CallCredential::Basic { user, password } => sent.extend([user, password]),
+            CallCredential::Bearer(token) => sent.push(token),
         }
-        all
+        if self.place_of_fields().is_some() {
+            sent.extend(self.fields.all.iter().map(|(_, template)| template));
+        }
+        let mut seen = 0;
+        while let Some(template) = sent.get(seen) {
+            let named = template.tokens().into_iter().flat_map(|token| self.named(&token.source));
+            let named: Vec<_> =
+                named.filter(|one| !sent.iter().any(|t| ptr::eq(*t, *one))).collect();
+            sent.extend(named);
+            seen += 1;
+        }
+        sent
     }
 
-    /// Every template, the signed text included.
+    /// The texts and fields that a source names.
+    fn named(&self, source: &TokenSource) -> Vec<&Template> {
+        match source {
+            TokenSource::Text(number) => vec![&self.texts[*number]],
+            TokenSource::Field(BODY, path) => self.field(path).into_iter().collect(),
+            TokenSource::Pairs(number) => {
+                let list = &self.fields.pairs[*number];
+                let all = self.fields.all.iter();
+                let listed = all.filter(|(name, _)| list.covers((BODY, slice::from_ref(name))));
+                listed.map(|(_, template)| template).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Every template, those that are only signed included.
     pub(crate) fn templates(&self) -> Vec<&Template> {
         let mut all = self.sent_templates();
+        all.extend(&self.texts);
+        all.extend(self.fields.all.iter().map(|(_, template)| template));
         all.extend(self.sign.as_ref().map(|sign| &sign.text));
         all
     }

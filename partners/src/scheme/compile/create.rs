@@ -38,6 +38,7 @@ impl From<KindFile> for CreateKind {
 impl ProfileCompiler {
     pub(super) fn compile_create(&mut self, file: &CreateFile) -> Option<SchemeCreate> {
         let (head, kind) = (&file.head, *file.head.kind.get_ref());
+        // From here on templates may name values of the call, further down those of its answer.
         let outer = self.begin_call_names(&VALUES);
         let rule = match kind {
             KindFile::Call => {
@@ -95,9 +96,9 @@ impl ProfileCompiler {
             &head.grace_s,
             (120, bounds::SESSION_GRACE_S),
         );
-        let longest = (1_800, bounds::MAX_SESSION_S);
+        let session = (1_800, bounds::MAX_SESSION_S);
         let session_s =
-            self.bounded_or_default("create.max_session_s", &head.max_session_s, longest);
+            self.bounded_or_default("create.max_session_s", &head.max_session_s, session);
         let ms = |seconds| i64::try_from(seconds).unwrap_or(1).saturating_mul(1_000);
         [ttl_s, timeout_s, grace_s, session_s].map(ms)
     }
@@ -262,8 +263,8 @@ impl ProfileCompiler {
             }
             return Some(None);
         };
-        let is_span = file.expires_format.as_ref().is_some_and(|f| f.get_ref() == "in_s");
-        let format = if is_span {
+        let is_duration = file.expires_format.as_ref().is_some_and(|f| f.get_ref() == "in_s");
+        let format = if is_duration {
             ExpiryFormat::InSeconds
         } else {
             ExpiryFormat::At(
@@ -293,9 +294,9 @@ impl ProfileCompiler {
                 self.report(at.clone(), problem);
             }
         }
-        if create.currencies.is_empty() && !is_sent(CURRENCY) {
+        if create.currencies.len() != 1 && !is_sent(CURRENCY) {
             let problem = "{currency} is not sent, so the amount could be of any currency; send \
-                it, or list the currencies: currencies = { VND = \"VND\" }";
+                it, or list the only one: currencies = { VND = \"VND\" }";
             self.report(at.clone(), problem);
         }
         if create.offer.is_some() && !authenticates_us(rule) && !self.has_certificate {
@@ -344,8 +345,8 @@ fn covers_value(rule: &CallRule, value: usize) -> bool {
             })
         }
         TokenSource::Body => {
-            let is_theirs = matches!(place, Some(FieldsPlace::FormBody | FieldsPlace::JsonBody));
-            holds(&rule.body) || (is_theirs && in_fields)
+            let are_body = matches!(place, Some(FieldsPlace::FormBody | FieldsPlace::JsonBody));
+            holds(&rule.body) || (are_body && in_fields)
         }
         TokenSource::Path | TokenSource::Query | TokenSource::Url => {
             holds(&rule.path) || (place == Some(FieldsPlace::Address) && in_fields)

@@ -227,3 +227,28 @@ fn all_mistakes_of_the_section_are_reported_at_once() {
         assert!(problems.contains(part), "{part} in {problems}");
     }
 }
+
+#[test]
+fn what_is_only_signed_is_not_sent() {
+    let sent = "currency = \"{currency}\"\n";
+    let texts = "[[create.text]]\nname = \"rest\"\ntext = \"{currency}\"\n[[create.pairs]]";
+    let signed = call().replacen(sent, "", 1).replacen("[[create.pairs]]", texts, 1);
+    let signed = signed.replacen("text = \"{p.sent}\"", "text = \"{p.sent}{t.rest}\"", 1);
+    let problem = problems(&signed).unwrap();
+    assert!(problem.contains("{currency} is not sent"), "{problem}");
+    let by_text =
+        signed.replacen("order = \"{order}\"", "order = \"{order}\"\ncode = \"{t.rest}\"", 1);
+    assert_eq!(problems(&by_text), None);
+}
+
+#[test]
+fn one_currency_need_not_be_sent() {
+    let with = |currencies: &str| {
+        let silent = call().replacen("currency = \"{currency}\"\n", "", 1);
+        let with = format!("ttl_s = 900\ncurrencies = {currencies}");
+        problems(&silent.replacen("ttl_s = 900", &with, 1))
+    };
+    assert_eq!(with("{ USD = \"USD\" }"), None);
+    let problem = with("{ USD = \"USD\", EUR = \"EUR\" }").unwrap();
+    assert!(problem.contains("{currency} is not sent"), "{problem}");
+}
