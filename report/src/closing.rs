@@ -1,11 +1,14 @@
 //! Owns the section about the day's closing: who sealed which totals, and what has changed since.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use maud::{Markup, html};
+use payfold_schemas::finding::FindingChanged;
 use payfold_schemas::money::Currency;
 use payfold_schemas::run::{ControlTotal, PeriodClosed, RunResult, Sum};
 
+use super::codes;
+use super::findings::short_id;
 use super::plots::total_kind;
 use super::report::Report;
 use super::text::{count, counted, isolated, len};
@@ -25,10 +28,41 @@ pub(super) fn section(report: &Report<'_>) -> Markup {
             }
             p { "Seal " code { (closed.seal) } }
             @match report.ended.result {
-                RunResult::Complete => { (adjustments(closed, &report.ended.totals)) },
-                RunResult::Incomplete => {
-                    p { "The run of this page is incomplete: its totals are no adjustment." }
+                RunResult::Complete => {
+                    (adjustments(closed, &report.ended.totals))
+                    (changed_findings(closed, report.findings))
                 },
+                RunResult::Incomplete => {
+                    p { "The run of this page is incomplete: it adjusts nothing." }
+                },
+            }
+        }
+    }
+}
+
+/// How many findings are named.
+const NAMED: usize = 20;
+
+/// The findings that are new or have changed since the day was sealed; empty if there are none.
+fn changed_findings(closed: &PeriodClosed, findings: &[FindingChanged]) -> Markup {
+    let sealed: HashSet<&str> = closed.findings.iter().map(String::as_str).collect();
+    let is_sealed = |finding: &FindingChanged| sealed.contains(finding.event_id().as_str());
+    let changed: Vec<_> = findings.iter().filter(|finding| !is_sealed(finding)).collect();
+    let more = changed.len().saturating_sub(NAMED);
+    html! {
+        @if !changed.is_empty() {
+            p {
+                (counted(len(&changed), "finding"))
+                " of the day came or changed after it was sealed:"
+            }
+            ul {
+                @for finding in changed.iter().take(NAMED) {
+                    li {
+                        (codes::title(finding.code)) ", now " (finding.status.as_str()) ": finding "
+                        code { (isolated(&short_id(finding))) }
+                    }
+                }
+                @if more > 0 { li { "and " (more) " more" } }
             }
         }
     }

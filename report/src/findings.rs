@@ -20,6 +20,11 @@ pub const FINDINGS_MAX: usize = 2_000;
 /// Digits of an id that are shown: enough to name a finding in commands.
 const ID_CHARS: usize = 12;
 
+/// The beginning of a finding's id, which commands take, too.
+pub(super) fn short_id(finding: &FindingChanged) -> String {
+    finding.finding_id.chars().take(ID_CHARS).collect()
+}
+
 /// Renders tables of findings.
 struct FindingTables<'a> {
     report: &'a Report<'a>,
@@ -158,7 +163,7 @@ impl<'a> FindingTables<'a> {
 
     /// The names of a finding: order, payment, reference, and its own id.
     fn about(&self, finding: &FindingChanged) -> Markup {
-        let id: String = finding.finding_id.chars().take(ID_CHARS).collect();
+        let id = short_id(finding);
         let account = finding.merchant_code.as_ref();
         html! {
             @if let Some(order) = &finding.order_id { span.name { (isolated(order.as_str())) } }

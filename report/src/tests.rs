@@ -219,6 +219,20 @@ fn a_change_of_a_closed_day_is_an_adjustment() {
 }
 
 #[test]
+fn a_changed_finding_of_a_closed_day_is_named() {
+    let mut world = TestDay::sample();
+    world.close();
+    assert!(!world.page().contains("changed after it was sealed"));
+    world.findings[0].version += 1;
+    let page = world.page();
+    let id = &world.findings[0].finding_id[..12];
+    assert_in_order(
+        &page,
+        &["Its totals are as they were sealed.", "1 finding of the day came or changed", id],
+    );
+}
+
+#[test]
 fn an_unanswered_survey_is_to_be_repeated() {
     let mut world = TestDay::empty();
     world.incomplete();
@@ -274,7 +288,7 @@ fn an_incomplete_run_adjusts_nothing() {
     world.ended.totals.truncate(1);
     world.ended.adjusts = world.closed.as_ref().map(|closed| closed.seal);
     let page = world.page();
-    assert!(page.contains("its totals are no adjustment"));
+    assert!(page.contains("it adjusts nothing"));
     assert!(!page.contains("is an adjustment") && !page.contains("Adjustments:"));
 }
 
