@@ -83,6 +83,13 @@ pub(crate) fn ask_ready(url: &str) -> anyhow::Result<Option<String>> {
     ask_probe(url, "/readyz")
 }
 
+/// The metrics of the process behind an admin listener. Errors: no answer.
+pub(crate) fn read_metrics(url: &str) -> anyhow::Result<String> {
+    let answered = agent(PROBE_MAX).get(format!("{url}/metrics")).call();
+    let mut answer = answered.map_err(|error| no_answer(url, &error, PROBE_MAX))?;
+    Ok(answer.body_mut().read_to_string()?)
+}
+
 /// What a probe reports as wrong; `None` if it succeeds. Errors: no answer.
 fn ask_probe(url: &str, path: &str) -> anyhow::Result<Option<String>> {
     let answered = agent(PROBE_MAX).get(format!("{url}{path}")).call();

@@ -12,9 +12,13 @@ use crate::args::OutputFormat;
 
 /// Prints one line on standard output. Ends the process if the line can't be written.
 pub(crate) fn line(text: &str) {
-    if let Err(error) = writeln!(io::stdout(), "{text}") {
-        // The reader went away (`payfold tail | head`), or there is nowhere to write: nothing is
-        // left to do.
+    end_unless_written(writeln!(io::stdout(), "{text}"));
+}
+
+/// Ends the process if standard output can't be written: the reader went away
+/// (`payfold tail | head`), or there is nowhere to write, and nothing is left to do.
+fn end_unless_written(written: io::Result<()>) {
+    if let Err(error) = written {
         std::process::exit(i32::from(error.kind() != io::ErrorKind::BrokenPipe));
     }
 }
@@ -50,12 +54,11 @@ pub(crate) fn time(time: Time) -> String {
     Time::from_unix_ms(time.unix_ms()).to_string()
 }
 
-/// Prints bytes unchanged, followed by a line feed.
-pub(crate) fn raw(bytes: &[u8]) -> io::Result<()> {
+/// Prints bytes unchanged, followed by a line feed. Ends the process if they can't be written.
+pub(crate) fn raw(bytes: &[u8]) {
     let mut out = io::stdout().lock();
-    out.write_all(bytes)?;
-    out.write_all(b"\n")?;
-    out.flush()
+    end_unless_written(out.write_all(bytes).and_then(|()| out.write_all(b"\n")));
+    end_unless_written(out.flush());
 }
 
 /// Formats a table without lines; two spaces separate the columns.

@@ -3,6 +3,7 @@
 //! and its writer never waits.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::EngineError;
@@ -14,13 +15,16 @@ const CACHE_KIB: u32 = 1 << 14;
 /// Errors: `Invalid` if `from` doesn't exist or `to` does; `Unavailable` if the disk is full or
 /// can't be written; `Corrupt` if a page of the source is damaged.
 pub fn file(from: &Path, to: &Path) -> Result<(), EngineError> {
-    if to.exists() {
-        let text = format!("{} exists already: name a new folder", to.display());
-        return Err(EngineError::Invalid(text));
-    }
+    // SQLite copies into an empty file, too. One that this call has made may be deleted by it.
+    File::create_new(to).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            EngineError::Invalid(format!("{} exists already: name another", to.display()))
+        }
+        _ => EngineError::Unavailable(format!("can't write {}: {error}", to.display())),
+    })?;
     let copied = copy(from, to);
     if copied.is_err() {
-        // The copy may not exist.
+        // An error here is less than the one that is returned.
         let _ = std::fs::remove_file(to);
     }
     copied
@@ -34,7 +38,10 @@ fn copy(from: &Path, to: &Path) -> Result<(), EngineError> {
         ))
     })?;
     let connection = open_reader(from, CACHE_KIB)?;
-    connection.execute("VACUUM INTO ?", [name]).map_err(|error| at(from, seam_error(error)))?;
+    connection.execute("VACUUM INTO ?", [name]).map_err(|error| match seam_error(error) {
+        damage @ EngineError::Corrupt(_) => at(from, damage),
+        error => at(to, error),
+    })?;
     let parent = to.parent().filter(|parent| !parent.as_os_str().is_empty());
     let synced = File::open(to)
         .and_then(|file| file.sync_all())

@@ -1,7 +1,7 @@
 //! Owns the check at start-up that an order store and a log belong together. Invariant: a store is
 //! folded further only from the log it was folded from, after a record that this log holds; any
-//! mismatch is `Corrupt` before a record is folded. Every mismatch is mended by restoring the log:
-//! a store can be rebuilt from a complete log, and a log from nothing.
+//! mismatch is an error before a record is folded. Every mismatch is mended by restoring the log: a
+//! store can be rebuilt from a complete log, but nothing can rebuild a log.
 
 pub mod log_file;
 
@@ -18,8 +18,8 @@ use crate::orders::{Folded, OrderStore, Progress};
 const REMEDY: &str = "restore the log that the order store was folded from";
 
 /// Checks that `store` was folded from `log`, up to records that the log holds. A new store fits
-/// any log. Errors: `Corrupt` or `Invalid` with what is wrong and what to do; `Unavailable` if
-/// either can't be read.
+/// any log without earlier epochs. Errors: `Corrupt` or `Invalid` with what is wrong and what to
+/// do; `Unavailable` if either can't be read.
 pub async fn check(log: &dyn EventLog, store: &dyn OrderStore) -> Result<(), EngineError> {
     let extents = log.extent(Topic::Intake).await?;
     let progress = store.progress().await?;
@@ -33,7 +33,8 @@ pub async fn check(log: &dyn EventLog, store: &dyn OrderStore) -> Result<(), Eng
         let Some(extent) = extents.iter().find(|extent| extent.partition == position.partition)
         else {
             return Err(corrupt(&format!(
-                "the order store names partition {position}, which the log does not have"
+                "the order store names partition {}, which the log does not have",
+                position.partition
             )));
         };
         if position.offset > extent.last {

@@ -236,15 +236,18 @@ impl Payment {
 /// The suffix of the providerRef of an order's second transaction.
 const SECOND_SUFFIX: &str = "-2";
 
+/// The same, where providerRefs are numbers.
+const SECOND_DIGIT: &str = "2";
+
 fn second_ref(provider_ref: &ProviderRef) -> ProviderRef {
     let is_number = provider_ref.as_str().bytes().all(|byte| byte.is_ascii_digit());
-    let suffix = if is_number { "2" } else { SECOND_SUFFIX };
+    let suffix = if is_number { SECOND_DIGIT } else { SECOND_SUFFIX };
     ProviderRef::parse(&format!("{provider_ref}{suffix}")).expect("the refs made here are short")
 }
 
-/// The session's providerRef, from the providerRef of either transaction of an order.
-pub(crate) fn session_ref(provider_ref: &str) -> &str {
-    provider_ref.strip_suffix(SECOND_SUFFIX).unwrap_or(provider_ref)
+/// The providerRef of the session, if this is that of an order's second transaction.
+pub(crate) fn session_ref(second: &str) -> Option<&str> {
+    second.strip_suffix(SECOND_SUFFIX).or_else(|| second.strip_suffix(SECOND_DIGIT))
 }
 
 fn other_currency(currency: Currency) -> Currency {

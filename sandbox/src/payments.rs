@@ -16,6 +16,7 @@ use crate::payment::{Payer, Payment, session_ref};
 pub(crate) struct PaymentRegistry {
     inner: Mutex<RegistryState>,
     payments_max: usize,
+    /// How long a payment is kept after its first call: its session, and some hours.
     keep_ms: i64,
 }
 
@@ -24,7 +25,8 @@ type OrderKey = (MerchantCode, OrderId);
 #[derive(Debug, Default)]
 struct RegistryState {
     pages: HashMap<Box<str>, Arc<Payment>>,
-    /// The page of a providerRef that is not the page's own id, nor shared.
+    /// Where a providerRef differs from the page's id: its page. A ref that a later payment takes
+    /// over stays with the first.
     pages_of_refs: HashMap<Box<str>, Box<str>>,
     orders: HashMap<OrderKey, OrderEntry>,
     /// Orders by arrival, with the time at which each may be removed.
@@ -93,9 +95,11 @@ impl PaymentRegistry {
     /// Finds the payment of a page id or providerRef.
     pub(crate) fn find(&self, page_or_ref: &str) -> Option<Arc<Payment>> {
         let state = self.lock_state();
-        let session = session_ref(page_or_ref);
-        let page = state.pages_of_refs.get(session).map_or(session, |page| page);
-        state.pages.get(page).cloned()
+        let find = |named: &str| {
+            let page = state.pages_of_refs.get(named).map_or(named, |page| page);
+            state.pages.get(page).cloned()
+        };
+        find(page_or_ref).or_else(|| find(session_ref(page_or_ref)?))
     }
 
     /// The remembered data of an order.

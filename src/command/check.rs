@@ -55,7 +55,7 @@ pub(crate) fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<()> {
     }
     listing::print(args.output.output, &rows)?;
     let failed = rows.iter().filter(|row| row.result == "failed").count();
-    if rows.iter().any(|row| row.refuses) {
+    if rows.iter().any(|row| row.stores_nothing) {
         output::error_line(&format!(
             "{failed} of {} checks failed: nothing can be stored",
             rows.len()

@@ -41,7 +41,7 @@ pub(crate) fn run(global: &Global, args: &TailArgs) -> anyhow::Result<()> {
 
 async fn follow(log: &dyn EventLog, topic: Topic, args: &TailArgs) -> anyhow::Result<()> {
     let places = match (&args.after, &args.since) {
-        (Some(position), _) => walk::places_after(log, topic, Some(position.parse()?)).await?,
+        (Some(position), _) => walk::places_to_follow_after(log, topic, position.parse()?).await?,
         (None, Some(age)) => {
             let age_ms = i64::try_from(humantime::parse_duration(age)?.as_millis())?;
             search::positions_before(log, topic, SystemClock.now().plus_ms(-age_ms)).await?

@@ -220,7 +220,7 @@ fn compare_one(key: &OrderKey, folded: &Order, row: &Order, verdict: &mut Verdic
 }
 
 async fn check_quarantine(subject: &Subject, verdict: &mut Verdict) -> Result<(), EngineError> {
-    let mut walk = Walk::from_the_start(&*subject.log, Topic::Quarantine).await?;
+    let mut walk = Walk::to_the_end(&*subject.log, Topic::Quarantine).await?;
     while let Some(page) = walk.next(PAGE).await? {
         for message in &page {
             verdict.records += 1;

@@ -1,6 +1,8 @@
 //! Owns reading all partitions of a topic outside any group: page by page, one partition after the
 //! other.
 
+use std::cmp::Ordering;
+
 use payfold_schemas::position::Position;
 
 use super::{Delivered, EventLog, Extent, Topic};
@@ -13,7 +15,7 @@ pub struct Walk<'a> {
     places: Vec<Position>,
     /// Index into `places` of the partition that is read next.
     current: usize,
-    /// The walk drops a partition when it reaches its end here; a partition without one stays.
+    /// Where the walk of each partition ends; empty for a walk without an end.
     ends: Vec<Position>,
 }
 
@@ -59,7 +61,7 @@ impl<'a> Walk<'a> {
         Ok(None)
     }
 
-    /// Drops the partition that was read last, whatever is left of it.
+    /// Drops the partition of the last page, which must not have held its end, whatever is left.
     pub fn drop_current_partition(&mut self) {
         self.places.remove(self.current);
         if self.current >= self.places.len() {
@@ -90,10 +92,42 @@ pub async fn places_after(
     topic: Topic,
     after: Option<Position>,
 ) -> Result<Vec<Position>, EngineError> {
-    let extents = log.extent(topic).await?;
     let after = after.unwrap_or_default();
-    let later = extents.iter().filter(|extent| extent.partition >= after.partition);
-    Ok(later
-        .map(|extent| if extent.partition == after.partition { after } else { before(extent) })
-        .collect())
+    let mut places = places_to_follow(&log.extent(topic).await?, after);
+    places.retain(|place| place.partition >= after.partition);
+    Ok(places)
+}
+
+/// The same with a place for each partition, to go on with what is appended to any of them: what
+/// earlier partitions hold now is behind it.
+pub async fn places_to_follow_after(
+    log: &dyn EventLog,
+    topic: Topic,
+    after: Position,
+) -> Result<Vec<Position>, EngineError> {
+    Ok(places_to_follow(&log.extent(topic).await?, after))
+}
+
+fn places_to_follow(extents: &[Extent], after: Position) -> Vec<Position> {
+    let place = |extent: &Extent| match extent.partition.cmp(&after.partition) {
+        Ordering::Less => extent.end(),
+        Ordering::Equal => after,
+        Ordering::Greater => before(extent),
+    };
+    extents.iter().map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_that_is_taken_up_follows_every_partition() {
+        let extents = [(0, 1, 9), (1, 5, 20), (2, 3, 7)];
+        let extents =
+            extents.map(|(partition, first, last)| Extent { partition, first, last, bytes: None });
+        let at = |partition, offset| Position { partition, offset };
+        let taken_up = places_to_follow(&extents, at(1, 12));
+        assert_eq!(taken_up, [at(0, 9), at(1, 12), at(2, 2)]);
+    }
 }

@@ -15,7 +15,7 @@ pub(super) struct CheckRow {
     pub(super) fix: String,
     /// Whether the failure means that nothing can be stored; the command then exits with 3.
     #[serde(skip)]
-    pub(super) refuses: bool,
+    pub(super) stores_nothing: bool,
 }
 
 impl Row for CheckRow {
@@ -44,16 +44,16 @@ impl CheckRow {
     }
 
     /// A failed check that means that nothing can be stored.
-    pub(super) fn refusing(
+    pub(super) fn storing_nothing(
         check: &'static str,
         detail: impl Into<String>,
         fix: impl Into<String>,
     ) -> Self {
-        Self { refuses: true, ..Self::failed(check, detail, fix) }
+        Self { stores_nothing: true, ..Self::failed(check, detail, fix) }
     }
 
     fn new(check: &'static str, result: &'static str, detail: String, fix: String) -> Self {
-        Self { check, result, detail, fix, refuses: false }
+        Self { check, result, detail, fix, stores_nothing: false }
     }
 
     pub(super) fn of(check: &'static str, found: EngineState) -> Self {
@@ -67,8 +67,8 @@ impl CheckRow {
     /// A failed check from an error; `otherwise` is the fix if the error has none.
     pub(super) fn of_error(check: &'static str, error: &anyhow::Error, otherwise: &str) -> Self {
         let (detail, fix) = error::describe(error);
-        let refuses = error::is_difference(error);
+        let stores_nothing = error::is_difference(error);
         let fix = fix.unwrap_or_else(|| otherwise.to_owned());
-        Self { refuses, ..Self::failed(check, detail, fix) }
+        Self { stores_nothing, ..Self::failed(check, detail, fix) }
     }
 }

@@ -19,6 +19,14 @@ const DISK_FULL: u64 = 8 << 20;
 const FREE_SOME: &str = "free space outside the data folder, or grow the disk; a running process \
     then recovers by itself";
 
+/// Metrics that are not 0 where a role stands still at a record, and what then stands still.
+const HALTS: [(&str, &str); 2] = [
+    ("payfold_projector_partitions_halted", "orders don't follow their notices"),
+    ("payfold_reconciler_halted", "no order expires, and no day is compared"),
+];
+const FIX_HALT: &str = "the last ERROR line of its log says at which record and what to do; \
+    notices are stored all the same";
+
 /// The rows of all storage checks.
 pub(super) fn rows(loaded: &Loaded, data: &DataDir) -> Vec<CheckRow> {
     let files = files(&loaded.settings);
@@ -57,7 +65,7 @@ fn disk(data: &DataDir, files: &[PathBuf]) -> CheckRow {
     match free {
         ..DISK_FULL => {
             let detail = format!("{detail}: the disk is full, notices and payments get 503");
-            CheckRow::refusing("disk", detail, FREE_SOME)
+            CheckRow::storing_nothing("disk", detail, FREE_SOME)
         }
         DISK_FULL..DISK_FREE_MIN => CheckRow::warn(
             "disk",
@@ -81,21 +89,35 @@ fn writable(file: &Path) -> Option<CheckRow> {
     }
     let detail = format!("{} can't be written: {error}", file.display());
     let fix = "run as its owner; if you are, check its disk: `mount`, `dmesg | tail`";
-    Some(CheckRow::refusing("storage", detail, fix))
+    Some(CheckRow::storing_nothing("storage", detail, fix))
 }
 
-/// Checks the readiness of the process that runs on this folder; `None` if none does.
-fn process(data: &DataDir) -> Option<CheckRow> {
-    let url = run_file::RunFile::read(data).ok()?.admin_url;
-    Some(match admin_client::ask_ready(&url) {
+/// Checks the process that runs on this folder: whether it is ready, and whether it stands still at
+/// a record. Empty if none runs.
+fn process(data: &DataDir) -> Vec<CheckRow> {
+    let Ok(file) = run_file::RunFile::read(data) else { return Vec::new() };
+    let url = file.admin_url;
+    let metrics = admin_client::read_metrics(&url).unwrap_or_default();
+    let halts = HALTS.iter().filter_map(|(metric, stands)| {
+        let value =
+            metrics.lines().find_map(|line| line.strip_prefix(metric)?.strip_prefix(' '))?;
+        let detail = format!("{stands}: {metric} is {value}");
+        (value != "0").then(|| CheckRow::failed("process", detail, FIX_HALT))
+    });
+    std::iter::once(readiness(&url)).chain(halts).collect()
+}
+
+/// Whether the process is ready.
+fn readiness(url: &str) -> CheckRow {
+    match admin_client::ask_ready(url) {
         Ok(None) => CheckRow::ok("process", format!("ready: {url}")),
         Ok(Some(said)) => {
             let fix = "see the last WARN or ERROR line of its log, which says what to do";
-            CheckRow::refusing("process", format!("{url} is not ready: {said}"), fix)
+            CheckRow::storing_nothing("process", format!("{url} is not ready: {said}"), fix)
         }
         Err(error) => {
             let (detail, fix) = error::describe(&error);
             CheckRow::warn("process", detail, fix.unwrap_or_default())
         }
-    })
+    }
 }
