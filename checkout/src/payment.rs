@@ -1,4 +1,4 @@
-//! Owns a payment as its shop sees it. Everything in it comes from the order's row.
+//! Owns a payment as its shop sees it: the order's row at a time.
 
 use payfold_schemas::fact::{Presentation, Session};
 use payfold_schemas::ids::OrderKey;
@@ -69,8 +69,8 @@ pub(crate) struct Payment {
     /// When it was paid, by the partner's notice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paid_at: Option<Time>,
-    /// The partner's transaction of the session, or the order id if the partner names a transaction
-    /// only in its notices.
+    /// The partner's name of the session's transaction. Where only notices name transactions, the
+    /// order id stands in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_ref: Option<String>,
     /// The partner's transaction that paid.

@@ -1,5 +1,5 @@
 //! Owns the groups of findings by status: open, worth knowing, decided, cleared. Each group is
-//! sorted by severity, then by money at risk. Pure.
+//! sorted by severity, kind and currency, then by money at risk. Pure.
 
 use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus};
 use payfold_schemas::order::Severity;

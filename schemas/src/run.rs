@@ -1,6 +1,7 @@
-//! Owns `payfold.run.ended.v1`: the result of comparing one day of one partner's records, as other
-//! teams read it on the `findings` topic. A run's id is a digest of partner, day, records and the
-//! number of earlier comparisons of these records. Changes within v1 are additive.
+//! Owns two events that other teams read on the `findings` topic: `payfold.run.ended.v1`, the
+//! result of comparing one day of one partner's records, and `payfold.period.closed.v1`. A run's id
+//! is a digest of partner, day, records and the number of earlier comparisons of these records.
+//! Changes within v1 are additive.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -154,12 +155,12 @@ pub struct RunEnded {
     pub findings: FindingCounts,
     /// The control totals.
     pub totals: Vec<ControlTotal>,
-    /// What runs of earlier versions have instead of `listedApart`, of the following day only.
+    /// Only runs of earlier versions have it: payments of the following day that these records
+    /// list. `listedApart` replaces it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listed_early: Vec<String>,
-    /// Payments and refunds of other days that these records list. Each by the id of the finding
-    /// that it is missing, whether or not there is one; sorted. Left out if they are more than
-    /// 10,000.
+    /// Payments and refunds of other days that these records list, sorted. Each is named by the id
+    /// that the finding "it is missing" has or would have. Left out if they are more than 10,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listed_apart: Option<Vec<String>>,
     /// Payments and refunds of this day that these records don't list, likewise. Left out of an

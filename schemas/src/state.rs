@@ -59,14 +59,14 @@ fn placeless<T: Clone>(known: &[Known<T>]) -> Vec<Known<T>> {
     known.iter().map(|one| Known { content: one.content.clone(), position }).collect()
 }
 
-/// Collects the digests of orders; their order doesn't matter. It holds 32 bytes for each.
+/// Collects the digests of orders; their sequence doesn't matter. It holds 32 bytes for each.
 #[derive(Clone, Debug, Default)]
 pub struct StateDigest {
     orders: Vec<Digest>,
 }
 
 impl StateDigest {
-    /// Adds one order; each order is added once.
+    /// Adds one order, which must not be among those added before.
     pub fn add(&mut self, order: &Order) {
         self.orders.push(content_digest(order));
     }

@@ -11,14 +11,17 @@ use crate::scheme::refusal_work::RefusalWork;
 /// The most accounts of its route that a notice without a merchantCode is tried against.
 pub const UNNAMED_TRIED_MAX: usize = 8;
 
-/// The accounts that a notice on one route may be from.
+/// The enabled accounts that a notice on one route may be from.
 #[derive(Debug, Default)]
 pub(crate) struct Route {
+    /// The limits of a body, and the profile. `None` on the shared route, and where no partner has
+    /// this route.
     pub(crate) limits: Option<BodyLimits>,
     pub(crate) profile: Option<Arc<Profile>>,
     pub(crate) by_merchant: HashMap<Box<str>, Vec<Arc<Account>>>,
     pub(crate) all: Vec<Arc<Account>>,
-    /// The work that refusing a notice of a custom scheme does.
+    /// The checks that a refusal makes in vain, so that its time does not reveal which accounts
+    /// there are.
     pub(crate) work: RefusalWork,
 }
 
@@ -37,10 +40,5 @@ impl Route {
     /// The accounts of this merchantCode.
     pub(crate) fn named(&self, merchant_code: &str) -> &[Arc<Account>] {
         self.by_merchant.get(merchant_code).map(Vec::as_slice).unwrap_or_default()
-    }
-
-    /// The work that refusing a notice of a custom scheme does.
-    pub(crate) fn work(&self) -> &RefusalWork {
-        &self.work
     }
 }

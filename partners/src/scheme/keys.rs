@@ -1,6 +1,6 @@
 //! Owns an account's keys and constants for its scheme: the keys of its notices, each prepared for
-//! the `[[sign]]` blocks it fits, and the keys of our calls. Invariant: a key that fits no
-//! block is refused when the vault is read.
+//! the `[[sign]]` blocks it fits, and the keys of our calls. Invariant: a key of notices that fits
+//! no block is refused when the vault is read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -237,6 +237,7 @@ impl SchemeKeys {
 
     fn call_secret(&self, which: CallKey, now: Time) -> Option<&CallSecret> {
         let has_own = self.call_secrets.iter().any(|key| key.channel == Channel::Create);
+        // An account with a key of calls alone never signs a call with a key of notices.
         let channel = match which {
             CallKey::Shared if !has_own => Channel::Ipn,
             CallKey::Shared | CallKey::Own => Channel::Create,

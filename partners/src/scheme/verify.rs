@@ -282,7 +282,7 @@ impl<'r> SchemeVerifier<'r> {
             message.select_item(item);
         }
         self.route
-            .work()
+            .work
             .spend(tried, TemplateContext::without_key(message, &stand_in.template_inputs()));
     }
 }

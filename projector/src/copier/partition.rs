@@ -1,6 +1,8 @@
 //! Owns one partition of `orders` in a copier: how far it is read and copied, and which messages
 //! are gathered. Invariants: a message that can't be read is never skipped: its partition is halted
-//! there, and the messages before it are written. Of each key only the newest message is gathered.
+//! there, and the messages before it are written. Of each key only the newest message is gathered:
+//! `newest` decides by an event's cause whether it is news, and where it can't, by the events
+//! before it, which are read again.
 
 use std::collections::HashMap;
 

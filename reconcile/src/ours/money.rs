@@ -29,8 +29,8 @@ pub struct Refund {
     /// The partner's name of this refund, if it has one.
     #[n(1)]
     pub(crate) event_ref: Option<EventRef>,
-    /// The record of `intake` that stated it first: its receipt dates the refund if nothing else
-    /// does.
+    /// The record of `intake` that stated it first. The time it was received stands in while the
+    /// money has no time of its own.
     #[n(2)]
     pub position: Position,
 }

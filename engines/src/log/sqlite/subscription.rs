@@ -28,6 +28,8 @@ pub(super) struct SqliteSubscription {
     pub(super) group: Option<String>,
     /// The offset of the last message returned.
     pub(super) after: u64,
+    /// The offset of the topic's last message. Of a log opened for reading only it stays what it
+    /// was at the beginning.
     pub(super) head: watch::Receiver<u64>,
     /// `None` for a log opened for reading only.
     pub(super) writer: Option<Arc<WriterShared>>,
@@ -66,6 +68,7 @@ impl SqliteSubscription {
             let mut connection = lock(&connection);
             if connection.is_none() {
                 let opened = open_reader(&path, CACHE_KIB)?;
+                // It must be the file that the writer has open.
                 if let Some(files) = files {
                     files.check()?;
                 }

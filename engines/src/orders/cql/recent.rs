@@ -1,6 +1,6 @@
-//! Owns a bounded memory of recent writes that need not be repeated. Invariants: it has
-//! acknowledged writes only; it never exceeds its limit. Forgetting a write costs one more write
-//! that changes nothing.
+//! Owns a bounded memory of recent writes that need not be repeated, such as an entry of a
+//! listing. Its caller adds a write once it is acknowledged. Invariant: it never exceeds its limit.
+//! Forgetting a write costs one more write that changes nothing.
 
 use std::collections::HashSet;
 use std::hash::Hash;

@@ -1,12 +1,12 @@
 //! Owns whether the safety rules are checked.
 
-/// Whether a profile is checked against the rules of `lint`.
+/// Whether a profile is checked against the rules that keep notices and money safe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LintMode {
     /// Checked: notices are admitted under this profile.
     #[default]
     Checked,
-    /// Not checked: an older program admitted notices under this profile, and it only says how to
-    /// read them again.
+    /// Not checked: the default scheme, which the contract gives, or a recorded profile of an
+    /// older program, under which stored notices are only read again.
     Skipped,
 }

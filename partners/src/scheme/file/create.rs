@@ -14,8 +14,8 @@ use crate::scheme::create::rule::ExpirySource;
 use crate::scheme::file::schema_parts;
 use crate::scheme::file::tables::{ConditionFile, SpannedText};
 
-/// The section, for the schema. `sections` reads its parts one by one, so that a mistake in one
-/// hides none in another.
+/// The section. It has no `Deserialize`, because `sections` reads its parts one by one, so that a
+/// mistake in one hides none in another. The schema describes it whole.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, transform = describe_sign)]
 pub(in crate::scheme) struct CreateFile {

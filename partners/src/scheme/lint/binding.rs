@@ -30,22 +30,22 @@ pub(super) fn check_binding(scheme: &Scheme, problems: &mut Vec<ProfileMistake>)
 
 impl Scheme {
     /// Whether a notice that passes this `[[sign]]` names its account in a value that no third
-    /// party can change.
+    /// party can change, or that a query confirms.
     pub(crate) fn binds_account(&self, sign: &SignRule) -> bool {
-        let is_confirmed = self.confirms(sign);
         // A query is made with the account's own key, so it does not confirm a payment of another
-        // account.
-        let is_sure = |template: &Template| {
+        // account, and the name need not be signed.
+        let is_confirmed = self.confirms(sign);
+        let is_trusted = |template: &Template| {
             let tokens = template.tokens();
             !tokens.is_empty()
                 && tokens.iter().all(|token| is_sent(&token.source))
                 && (is_confirmed || tokens.iter().all(|token| covered_by(self, sign, token)))
         };
         let required = self.require.iter().any(|rule| {
-            (is_sure(&rule.value) && self.is_of_account(&rule.equals))
-                || (is_sure(&rule.equals) && self.is_of_account(&rule.value))
+            (is_trusted(&rule.value) && self.is_of_account(&rule.equals))
+                || (is_trusted(&rule.equals) && self.is_of_account(&rule.value))
         });
-        required || self.map.merchant.as_ref().is_some_and(is_sure)
+        required || self.map.merchant.as_ref().is_some_and(is_trusted)
     }
 
     /// Whether a template differs between accounts and does not depend on the notice.
