@@ -190,8 +190,8 @@ impl Checkout {
     /// durable all the same, and no process acts on it.
     pub(crate) async fn claim(&self, key: ClaimKey, record: Vec<u8>) -> Result<Claimed, Problem> {
         let claimed = with_timeout(self.parts.store.claim(key, record)).await;
-        let claimed = claimed.map_err(|error| self.fact_log.note_write_failure(&error))?;
-        self.fact_log.note_write();
+        let claimed = claimed.map_err(|error| self.fact_log.note_claim_failure(&error))?;
+        self.fact_log.note_claim();
         Ok(claimed)
     }
 

@@ -27,17 +27,18 @@ pub(crate) struct FactLog {
     clock: Arc<dyn Clock>,
     /// Whether storage trouble is logged and not over.
     is_failing: AtomicBool,
-    /// The health of claims and appends.
-    writes: StorageHealth,
-    /// The health of reads. Apart from writes, because rows can be read from a disk that is full.
+    /// Each has a health of its own: the log and the claims may be different servers, and rows can
+    /// be read from a disk that is full.
+    appends: StorageHealth,
+    claims: StorageHealth,
     reads: StorageHealth,
 }
 
 impl FactLog {
     /// Appends to `log`. Nothing has failed yet.
     pub(crate) fn new(log: Arc<dyn EventLog>, clock: Arc<dyn Clock>) -> Self {
-        let (writes, reads) = (StorageHealth::default(), StorageHealth::default());
-        Self { log, clock, is_failing: AtomicBool::new(false), writes, reads }
+        let (appends, claims, reads) = Default::default();
+        Self { log, clock, is_failing: AtomicBool::new(false), appends, claims, reads }
     }
 
     /// Appends an encoded fact of an order, and repeats that within `timeout` while the log is
@@ -55,7 +56,7 @@ impl FactLog {
             let waited = format!("no append succeeded within {} ms", timeout.as_millis());
             Err(EngineError::Unavailable(waited))
         });
-        appended.map_err(|error| self.note_write_failure(&error))
+        appended.map_err(|error| self.note_append_failure(&error))
     }
 
     /// The same without a timeout. Errors: an error that trying again can't mend.
@@ -69,14 +70,14 @@ impl FactLog {
         loop {
             match self.log.append(Topic::Intake, message.clone()).await {
                 Ok(_) => {
-                    self.note_write();
+                    self.appends.succeeded();
                     if self.is_failing.swap(false, Ordering::Relaxed) {
                         tracing::info!("the storage can be used again");
                     }
                     return Ok(());
                 }
                 Err(error @ EngineError::Unavailable(_)) => {
-                    self.note_write_failure(&error);
+                    self.note_append_failure(&error);
                     tokio::time::sleep(pause).await;
                     pause = pause.saturating_mul(2).min(PAUSE_MAX);
                 }
@@ -89,12 +90,12 @@ impl FactLog {
 
     /// Why the role is not ready: storage has failed for a while. `None` if it is ready.
     pub(crate) fn storage_trouble(&self, now: Time) -> Option<String> {
-        self.writes.trouble(now).or_else(|| self.reads.trouble(now))
+        [&self.appends, &self.claims, &self.reads].into_iter().find_map(|one| one.trouble(now))
     }
 
-    /// A claim or a fact became durable.
-    pub(crate) fn note_write(&self) {
-        self.writes.succeeded();
+    /// A claim became durable.
+    pub(crate) fn note_claim(&self) {
+        self.claims.succeeded();
     }
 
     /// A read succeeded.
@@ -102,9 +103,14 @@ impl FactLog {
         self.reads.succeeded();
     }
 
-    /// A claim or an append failed; returns the problem to answer with.
-    pub(crate) fn note_write_failure(&self, error: &EngineError) -> Problem {
-        self.writes.failed(self.clock.now(), &error.to_string());
+    fn note_append_failure(&self, error: &EngineError) -> Problem {
+        self.appends.failed(self.clock.now(), &error.to_string());
+        self.log_failure(error)
+    }
+
+    /// A claim failed; returns the problem to answer with.
+    pub(crate) fn note_claim_failure(&self, error: &EngineError) -> Problem {
+        self.claims.failed(self.clock.now(), &error.to_string());
         self.log_failure(error)
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use payfold_doubles::{Double, LogCall, LogDouble};
 use payfold_engines::EngineError;
+use payfold_engines::clock::Clock;
 use payfold_engines::log::EventLog;
 use payfold_schemas::record::decode_fact;
 use payfold_testing::waits::{Stopwatch, eventually};
@@ -105,6 +106,25 @@ async fn a_claim_without_a_call_is_answered_not_called() {
         ("createRequested createFailed", 0)
     );
     assert_eq!(world.create("a new attempt", &payment_body("cart")).await.0, 201);
+}
+
+/// Claims succeed and appends fail: the role is not ready, because no payment can be created.
+#[actix_web::test]
+async fn a_role_that_can_claim_and_not_append_is_not_ready() {
+    let (engines, partner) = (Engines::new(), Partner::opens().await);
+    let failing = FailingLog::for_facts(&engines, &["createRequested"]);
+    let world = World::new(&engines.with_log(failing.clone()), &partner).await;
+    let trouble = || world.checkout.storage_trouble(engines.clock.now());
+    for key in ["first", "second"] {
+        assert_eq!(trouble(), None, "{key}");
+        assert_eq!(world.create(key, &payment_body(key)).await.0, 503);
+        engines.clock.set(engines.clock.now().plus_ms(6_000));
+    }
+    assert_eq!(world.create("third", &payment_body("third")).await.0, 503);
+    assert_ne!(trouble(), None);
+    failing.recover();
+    wait_for_drain(&world).await;
+    assert_eq!(trouble(), None);
 }
 
 /// The process died before its `CreateRequested` was durable. The retry appends it, and the call is
