@@ -3,8 +3,10 @@
 //! written out as a scheme and compiled, too.
 //!
 //! A notice passes through `message` (parses the request), `verify` (finds the account and the key)
-//! and `map` (chooses the event and reads its values). `file` reads a scheme from TOML, `compile`
-//! compiles it, and `lint` checks that it is safe. Invariant: the signature of a linted scheme
+//! and `map` (chooses the event and reads its values). Our calls are in `call` (builds requests),
+//! `create`, `query` and `oauth` (judge its answer). `file` reads a scheme from TOML, `compile`
+//! compiles it, and `lint` checks that it is safe; `explain` says why a request is refused, and
+//! `simulation` plays the partner. Invariant: the signature of a linted scheme
 //! covers every value that decides about money, or a query confirms the value.
 
 pub(crate) mod ack;

@@ -81,15 +81,8 @@ pub enum CreateError {
     #[error("partner {0} requires the payer's address; send payerIp with the payment")]
     PayerIp(String),
     /// The call can't be made.
-    #[error("{0}")]
-    Call(CallError),
-}
-
-// No `#[from]`: the message is the cause's, and a log of the chain would repeat it.
-impl From<CallError> for CreateError {
-    fn from(why: CallError) -> Self {
-        Self::Call(why)
-    }
+    #[error(transparent)]
+    Call(#[from] CallError),
 }
 
 /// A create call that is ready to be made. The configuration, keys and address are checked.

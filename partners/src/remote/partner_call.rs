@@ -35,7 +35,7 @@ pub(crate) struct PartnerCall {
     pub(super) now: Time,
 }
 
-/// Why a call to a partner can't be made: a mistake in the configuration. Nothing was sent.
+/// Why a call to a partner can't be made. Nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// No key of the account is valid now. Holds the account and the validity of its keys.
@@ -59,13 +59,6 @@ pub enum CallError {
     /// The partner's address is not allowed.
     #[error("the partner's address can't be called: {0}")]
     Address(UrlProblem),
-}
-
-// No `#[from]`: the message names the cause already, and a log of the chain would repeat it.
-impl From<UrlProblem> for CallError {
-    fn from(problem: UrlProblem) -> Self {
-        Self::Address(problem)
-    }
 }
 
 impl CallError {

@@ -46,15 +46,8 @@ pub enum QueryError {
     #[error("no transaction is known yet, and partner {0} is queried by transaction only")]
     NoRef(String),
     /// The call can't be made.
-    #[error("{0}")]
-    Call(CallError),
-}
-
-// No `#[from]`: the message is the cause's, and a log of the chain would repeat it.
-impl From<CallError> for QueryError {
-    fn from(why: CallError) -> Self {
-        Self::Call(why)
-    }
+    #[error(transparent)]
+    Call(#[from] CallError),
 }
 
 /// A query that is ready to be made. The configuration, keys and address are checked.

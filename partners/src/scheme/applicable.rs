@@ -35,7 +35,7 @@ impl Scheme {
 
     /// Whether a create call names the address that the payer's browser returns to.
     pub fn sends_return_url(&self) -> bool {
-        self.create.as_ref().is_some_and(|create| create.rule.names(RETURN_URL))
+        self.create.as_ref().is_some_and(|create| create.rule.sends(RETURN_URL))
     }
 
     /// Whether the payer's browser posts signed fields from our page (`form_post`), instead of

@@ -237,7 +237,7 @@ impl SchemeKeys {
 
     fn call_secret(&self, which: CallKey, now: Time) -> Option<&CallSecret> {
         let has_own = self.call_secrets.iter().any(|key| key.channel == Channel::Create);
-        // An account with a key of calls alone never signs a call with a key of notices.
+        // Where an account has a create key, no call is signed with a key of notices.
         let channel = match which {
             CallKey::Shared if !has_own => Channel::Ipn,
             CallKey::Shared | CallKey::Own => Channel::Create,

@@ -75,7 +75,8 @@ pub(crate) struct Template {
 /// The names a template may use: those defined before it in the file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TemplateNames {
-    /// `f`, `q`, `i` and the profile's own documents, in the order of their numbers.
+    /// `f` (the body), `q` (the query), `i` (the item of an array) and the profile's own documents,
+    /// in the order of their numbers.
     pub(crate) documents: Vec<String>,
     pub(crate) pairs: Vec<String>,
     pub(crate) texts: Vec<String>,

@@ -215,7 +215,7 @@ impl<'a> RequestBuilder<'a> {
     /// Whether the address holds the signature, and whether the body does.
     fn parts_with_signature(&self) -> (bool, bool) {
         let rule = self.rule;
-        let place = rule.place_of_fields().filter(|_| rule.signs_a_field());
+        let place = rule.place_of_fields().filter(|_| rule.has_sign_field());
         let in_path = rule.holds_sign(&rule.path) || place == Some(FieldsPlace::Address);
         let in_body = rule.holds_sign(&rule.body)
             || matches!(place, Some(FieldsPlace::FormBody | FieldsPlace::JsonBody));

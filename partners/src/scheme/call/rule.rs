@@ -134,60 +134,73 @@ pub(crate) struct CallRule {
 }
 
 impl CallRule {
+    /// The templates of path, headers, credential and body.
+    fn placed_templates(&self) -> Vec<&Template> {
+        let mut placed = vec![&self.path, &self.body];
+        placed.extend(self.headers.iter().map(|(_, template)| template));
+        match &self.credential {
+            CallCredential::None => {}
+            CallCredential::Basic { user, password } => placed.extend([user, password]),
+            CallCredential::Bearer(token) => placed.push(token),
+        }
+        placed
+    }
+
     /// The templates that are sent: those of path, headers, credential and body, and the texts and
     /// fields that they name. What is only signed is not among them.
     pub(crate) fn sent_templates(&self) -> Vec<&Template> {
-        let mut sent = vec![&self.path, &self.body];
-        sent.extend(self.headers.iter().map(|(_, template)| template));
-        match &self.credential {
-            CallCredential::None => {}
-            CallCredential::Basic { user, password } => sent.extend([user, password]),
-            CallCredential::Bearer(token) => sent.push(token),
-        }
+        let mut sent = self.placed_templates();
         if self.place_of_fields().is_some() {
             sent.extend(self.fields.all.iter().map(|(_, template)| template));
         }
         let mut seen = 0;
         while let Some(template) = sent.get(seen) {
             let named = template.tokens().into_iter().flat_map(|token| self.named(&token.source));
-            let named: Vec<_> =
-                named.filter(|one| !sent.iter().any(|t| ptr::eq(*t, *one))).collect();
+            let is_new = |one: &&Template| !sent.iter().any(|known| ptr::eq(*known, *one));
+            let named: Vec<_> = named.filter(is_new).collect();
             sent.extend(named);
             seen += 1;
         }
         sent
     }
 
-    /// The texts and fields that a source names.
+    /// The texts and fields that a source names. A list of fields leaves out those with `{sign}`.
     fn named(&self, source: &TokenSource) -> Vec<&Template> {
         match source {
             TokenSource::Text(number) => vec![&self.texts[*number]],
             TokenSource::Field(BODY, path) => self.field(path).into_iter().collect(),
             TokenSource::Pairs(number) => {
                 let list = &self.fields.pairs[*number];
-                let all = self.fields.all.iter();
-                let listed = all.filter(|(name, _)| list.covers((BODY, slice::from_ref(name))));
-                listed.map(|(_, template)| template).collect()
+                let is_listed = |(name, template): &&(String, Template)| {
+                    !names_sign(template) && list.covers((BODY, slice::from_ref(name)))
+                };
+                self.fields.all.iter().filter(is_listed).map(|(_, template)| template).collect()
             }
             _ => Vec::new(),
         }
     }
 
+    /// Whether the request carries the value of this index.
+    pub(crate) fn sends(&self, value: usize) -> bool {
+        let source = TokenSource::Value(value);
+        self.sent_templates().iter().any(|template| names_source(template, &source))
+    }
+
     /// Every template, those that are only signed included.
     pub(crate) fn templates(&self) -> Vec<&Template> {
-        let mut all = self.sent_templates();
+        let mut all = self.placed_templates();
         all.extend(&self.texts);
         all.extend(self.fields.all.iter().map(|(_, template)| template));
         all.extend(self.sign.as_ref().map(|sign| &sign.text));
         all
     }
 
-    /// Whether a template names this source, directly or through a text.
+    /// Whether a template names this source, directly or through texts and fields.
     pub(crate) fn reaches(&self, template: &Template, source: &TokenSource) -> bool {
-        template.tokens().iter().any(|token| match &token.source {
-            // This ends: a text names only texts before it.
-            TokenSource::Text(number) => self.reaches(&self.texts[*number], source),
-            other => other == source,
+        // This ends: fields name texts, and a text names only texts before it.
+        template.tokens().iter().any(|token| {
+            token.source == *source
+                || self.named(&token.source).into_iter().any(|named| self.reaches(named, source))
         })
     }
 
@@ -210,8 +223,8 @@ impl CallRule {
 
     /// Where the fields are sent. `None` if they are only signed.
     pub(crate) fn place_of_fields(&self) -> Option<FieldsPlace> {
-        let is_theirs = !self.fields.all.is_empty() && self.body.pieces.is_empty();
-        is_theirs.then_some(match (self.method, self.content) {
+        let are_sent = !self.fields.all.is_empty() && self.body.pieces.is_empty();
+        are_sent.then_some(match (self.method, self.content) {
             (CallMethod::Get, _) => FieldsPlace::Address,
             (CallMethod::Post, BodyContent::Json) => FieldsPlace::JsonBody,
             (CallMethod::Post, BodyContent::Form | BodyContent::None) => FieldsPlace::FormBody,
@@ -220,15 +233,11 @@ impl CallRule {
 
     /// Whether a template holds the signature, directly or through a field.
     pub(crate) fn holds_sign(&self, template: &Template) -> bool {
-        template.tokens().iter().any(|token| match &token.source {
-            TokenSource::Value(SIGN) => true,
-            TokenSource::Field(BODY, path) => self.field(path).is_some_and(names_sign),
-            _ => false,
-        })
+        self.reaches(template, &TokenSource::Value(SIGN))
     }
 
     /// Whether some field holds the signature.
-    pub(crate) fn signs_a_field(&self) -> bool {
+    pub(crate) fn has_sign_field(&self) -> bool {
         self.fields.all.iter().any(|(_, template)| names_sign(template))
     }
 

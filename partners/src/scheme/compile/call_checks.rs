@@ -3,6 +3,7 @@
 
 use crate::scheme::call::rule::{ACCESS_TOKEN, CallRule, FieldsPlace, SIGN, names_source};
 use crate::scheme::compile::compiler::ProfileCompiler;
+use crate::scheme::compile::lint_mode::LintMode;
 use crate::scheme::file::call::CallFile;
 use crate::scheme::file::tables::SpannedText;
 use crate::scheme::rules::BODY;
@@ -46,21 +47,19 @@ impl ProfileCompiler {
             );
             self.report(at.clone(), problem);
         }
-        let stands = rule
-            .sent_templates()
-            .iter()
-            .any(|template| names_source(template, &TokenSource::Value(SIGN)));
+        let stands = rule.sends(SIGN);
         match &rule.sign {
             None if stands => self.report(at, format!("{{sign}} needs [{section}.sign]")),
-            Some(_) if !stands => {
-                let problem =
-                    format!("[{section}.sign] makes {{sign}}, and no template uses {{sign}}");
+            Some(_) if !stands && self.lint == LintMode::Checked => {
+                let problem = format!(
+                    "[{section}.sign] makes {{sign}}, and nothing that is sent uses {{sign}}"
+                );
                 self.report(at, problem);
             }
             Some(sign) => {
                 let over =
                     |sources: &[TokenSource]| sources.iter().any(|s| names_source(&sign.text, s));
-                let place = rule.place_of_fields().filter(|_| rule.signs_a_field());
+                let place = rule.place_of_fields().filter(|_| rule.has_sign_field());
                 let in_path = rule.holds_sign(&rule.path) || place == Some(FieldsPlace::Address);
                 let in_body = rule.holds_sign(&rule.body)
                     || place.is_some_and(|place| place != FieldsPlace::Address);

@@ -14,6 +14,7 @@ use crate::scheme::call::rule::{
     names_source,
 };
 use crate::scheme::compile::compiler::ProfileCompiler;
+use crate::scheme::compile::lint_mode::LintMode;
 use crate::scheme::create::rule::{
     AMOUNT, CURRENCY, CreateKind, EXPIRES, EXPIRES_ASKED, EXPIRES_IN_MIN, EXPIRES_IN_S,
     ExpiryFormat, ExpirySource, OfferRule, SchemeCreate, VALUES,
@@ -22,7 +23,6 @@ use crate::scheme::file::call::{AnswerFile, BodyFile};
 use crate::scheme::file::create::{CreateFile, CreateHeadFile, KindFile, OfferFile};
 use crate::scheme::file::tables::SpannedText;
 use crate::scheme::filter::Filter;
-use crate::scheme::rules::BODY;
 use crate::scheme::template::{Template, TokenSource};
 
 impl From<KindFile> for CreateKind {
@@ -82,7 +82,9 @@ impl ProfileCompiler {
             grace_ms,
             max_session_ms,
         };
-        self.check_whole_create(file, &create);
+        if self.lint == LintMode::Checked {
+            self.check_whole_create(file, &create);
+        }
         Some(create)
     }
 
@@ -278,9 +280,7 @@ impl ProfileCompiler {
     /// fits.
     fn check_whole_create(&mut self, file: &CreateFile, create: &SchemeCreate) {
         let (at, rule) = (file.call.head.path.span(), &create.rule);
-        let is_sent = |value| {
-            rule.sent_templates().iter().any(|t| names_source(t, &TokenSource::Value(value)))
-        };
+        let is_sent = |value| rule.sends(value);
         for (value, name) in [(ORDER, "order"), (AMOUNT, "amount")] {
             if !is_sent(value) {
                 let problem =
@@ -333,17 +333,7 @@ fn covers_value(rule: &CallRule, value: usize) -> bool {
     let holds = |template: &Template| rule.reaches(template, &TokenSource::Value(value));
     let place = rule.place_of_fields();
     let in_fields = rule.fields.all.iter().any(|(_, template)| holds(template));
-    sign.text.tokens().iter().any(|token| match &token.source {
-        TokenSource::Value(number) => *number == value,
-        TokenSource::Text(number) => holds(&rule.texts[*number]),
-        TokenSource::Field(BODY, path) => rule.field(path).is_some_and(holds),
-        TokenSource::Pairs(number) => {
-            let list = &rule.fields.pairs[*number];
-            let mut all = rule.fields.all.iter();
-            all.any(|(name, template)| {
-                holds(template) && list.covers((BODY, std::slice::from_ref(name)))
-            })
-        }
+    let by_part = |source: &TokenSource| match source {
         TokenSource::Body => {
             let are_body = matches!(place, Some(FieldsPlace::FormBody | FieldsPlace::JsonBody));
             holds(&rule.body) || (are_body && in_fields)
@@ -352,7 +342,8 @@ fn covers_value(rule: &CallRule, value: usize) -> bool {
             holds(&rule.path) || (place == Some(FieldsPlace::Address) && in_fields)
         }
         _ => false,
-    })
+    };
+    holds(&sign.text) || sign.text.tokens().iter().any(|token| by_part(&token.source))
 }
 
 /// Whether a call authenticates us: by a signature, a credential, or our secret or constant.
@@ -364,12 +355,12 @@ pub(super) fn authenticates_us(rule: &CallRule) -> bool {
         )
     };
     let mut headers = rule.headers.iter().flat_map(|(_, template)| template.tokens());
-    let body = rule.body.tokens().into_iter();
-    let fields = rule.fields.all.iter().flat_map(|(_, template)| template.tokens());
+    let is_secret = |template: &&Template| {
+        names_source(template, &TokenSource::Secret)
+            || names_source(template, &TokenSource::Value(ACCESS_TOKEN))
+    };
     rule.sign.is_some()
         || !matches!(rule.credential, CallCredential::None)
         || headers.any(|token| is_ours(&token))
-        || body.chain(fields).any(|token| {
-            matches!(token.source, TokenSource::Secret | TokenSource::Value(ACCESS_TOKEN))
-        })
+        || rule.sent_templates().iter().any(is_secret)
 }

@@ -1,6 +1,6 @@
 //! Owns whether the safety rules are checked.
 
-/// Whether a profile is checked against the rules that keep notices and money safe.
+/// Whether the rules are checked that a profile must keep to be taken now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LintMode {
     /// Checked: notices are admitted under this profile.

@@ -7,6 +7,7 @@ use crate::profile::bounds;
 use crate::profile::query::{QueryPace, StatusMeaning};
 use crate::scheme::call::rule::{AnswerContent, CallRule, ORDER};
 use crate::scheme::compile::compiler::ProfileCompiler;
+use crate::scheme::compile::lint_mode::LintMode;
 use crate::scheme::file::call::AnswerFile;
 use crate::scheme::file::query::{QueryEventFile, QueryFile};
 use crate::scheme::file::tables::{MapFile, SpannedText};
@@ -39,10 +40,11 @@ impl ProfileCompiler {
     fn compile_question(&mut self, file: &QueryFile) -> Option<CallRule> {
         let method = self.parse_method("query", &file.call)?;
         let rule = self.compile_call("query", &file.call, method)?;
-        if ![ORDER, REF, ORDER_WITHOUT_REF].iter().any(|value| rule.names(*value)) {
+        let is_asked = [ORDER, REF, ORDER_WITHOUT_REF].iter().any(|value| rule.sends(*value));
+        if !is_asked && self.lint == LintMode::Checked {
             self.report(
                 file.call.head.path.span(),
-                "the question names neither {order} nor {ref}: it asks about no payment",
+                "the question sends neither {order} nor {ref}: it asks about no payment",
             );
         }
         Some(rule)

@@ -47,7 +47,8 @@ impl ProfileCompiler {
             return None;
         }
         let has_offset = has_offset(&pattern);
-        // A recorded profile was taken as it is by the program that admitted notices under it.
+        // To write a time, the zone gives the hour and %z only shows it. A recorded profile was
+        // taken as it is by the program that admitted notices under it.
         let may_have_zone =
             !has_offset || work == TimeWork::Write || self.lint == LintMode::Skipped;
         let zone = match zone {

@@ -55,7 +55,7 @@ pub(in crate::scheme) struct CreateHeadFile {
     #[schemars(transform = schema_parts::values_within(bounds::EXPONENT))]
     pub(in crate::scheme) exponents: BTreeMap<Spanned<String>, u32>,
     /// The partner's code = the ISO 4217 code. Other currencies are refused. Absent: every
-    /// currency, by its ISO code.
+    /// currency, by its ISO code. {currency} must be sent unless exactly one is listed.
     #[serde(default)]
     pub(in crate::scheme) currencies: BTreeMap<Spanned<String>, SpannedText>,
     /// Where the end of the session comes from: request: we ask for it; response: the answer says

@@ -81,7 +81,7 @@ const MISTAKES: &str = r#"
     amount = "{amount}" => => {amount} is not sent
     currency = "{currency}" => => {currency} is not sent, so the amount could be of any currency
     order = "{order}" => order = "{f.order}" => {f.order} can't stand here: no document is read
-    sign = "{sign}" => => [create.sign] makes {sign}, and no template uses {sign}
+    sign = "{sign}" => => [create.sign] makes {sign}, and nothing that is sent
     of = "s" => of = "f" => there is no document f before this; there are: s
     of = "s" => of = "s"\nexcept = ["amount"] => [create.sign] does not cover {amount}
     of = "s" => of = "s"\nkeys = ["amount"] => [create.sign] does not cover {order}
@@ -108,7 +108,7 @@ const OF_ADDRESSES: &str = r#"
     kind = "signed_url" => kind = "signed_url"\ncontent = "json"\nbody = "x" => kind = "signed_url" makes no call
     vnp_OrderType = "other" => vnp_OrderType = "{secret}" => the secret must not stand in an address
     encoding = "form"\namount_unit => encoding = "raw"\namount_unit => fields are sent encoded
-    vnp_SecureHash = "{sign}" => => [create.sign] makes {sign}, and no template uses {sign}
+    vnp_SecureHash = "{sign}" => => [create.sign] makes {sign}, and nothing that is sent
     [create.sign]\nalgorithm = "hmac-sha512"\ntext = "{p.sent}"\noutput = "hex-lower" => => without a signature anybody could build this address
     text = "{p.sent}" => text = "{query}" => create.sign.text includes the part of the request that holds {sign}
     vnp_Amount = "{amount}" => vnp_Amount = "100" => {amount} is not sent
@@ -230,15 +230,37 @@ fn all_mistakes_of_the_section_are_reported_at_once() {
 
 #[test]
 fn what_is_only_signed_is_not_sent() {
-    let sent = "currency = \"{currency}\"\n";
-    let texts = "[[create.text]]\nname = \"rest\"\ntext = \"{currency}\"\n[[create.pairs]]";
-    let signed = call().replacen(sent, "", 1).replacen("[[create.pairs]]", texts, 1);
-    let signed = signed.replacen("text = \"{p.sent}\"", "text = \"{p.sent}{t.rest}\"", 1);
-    let problem = problems(&signed).unwrap();
-    assert!(problem.contains("{currency} is not sent"), "{problem}");
-    let by_text =
-        signed.replacen("order = \"{order}\"", "order = \"{order}\"\ncode = \"{t.rest}\"", 1);
-    assert_eq!(problems(&by_text), None);
+    for value in ["order", "amount", "currency"] {
+        let field = format!("{value} = \"{{{value}}}\"\n");
+        let text = format!("[[create.text]]\nname = \"rest\"\ntext = \"{{{value}}}\"\n");
+        let signed = call()
+            .replacen(&field, "", 1)
+            .replacen("[[create.pairs]]", &format!("{text}[[create.pairs]]"), 1)
+            .replacen("text = \"{p.sent}\"", "text = \"{p.sent}{t.rest}\"", 1);
+        let problem = problems(&signed).unwrap();
+        assert!(problem.contains(&format!("{{{value}}} is not sent")), "{problem}");
+        // A program that admitted it reads its notices again.
+        assert!(Profile::parse_recorded(&partner(), &signed).is_ok());
+        let sent = "[create.fields]\ncode = \"{t.rest}\"";
+        assert_eq!(problems(&signed.replacen("[create.fields]", sent, 1)), None);
+    }
+}
+
+/// With a body, fields are sent where it names them.
+#[test]
+fn a_field_beside_a_body_is_sent_if_the_body_names_it() {
+    let with = |body: &str| {
+        let body = format!("ttl_s = 900\nbody = '{body}'");
+        problems(&call().replacen("ttl_s = 900", &body, 1)).unwrap_or_default()
+    };
+    let none = with("x");
+    for value in ["{order} is not sent", "{currency} is not sent", "nothing that is sent uses"] {
+        assert!(none.contains(value), "{value} in {none}");
+    }
+    assert_eq!(with("{p.sent}&sign={sign}"), "");
+    assert_eq!(with("{s.order}{s.amount}{s.currency}{s.until}{sign}"), "");
+    let unsigned = with("{p.sent}");
+    assert!(unsigned.contains("nothing that is sent uses"), "{unsigned}");
 }
 
 #[test]

@@ -48,7 +48,7 @@ const MISTAKES: &str = r#"
     credential = "basic" => now_format = "%Q"\ncredential = "basic" => a format is rfc3339
     content = "json" => # none => a body needs
     '{{"sign":"{sign}"}}' => '{"sign":"{sign}"}' => 7:8: {"sign":"{sign}"} names nothing
-    "{sign}" => "x" => [query.sign] makes {sign}, and no template uses {sign}
+    "{sign}" => "x" => [query.sign] makes {sign}, and nothing that is sent
     hmac-sha256 => rsa-sha1 => 9:13: no call is signed with rsa-sha1
     hmac-sha256 => token => a call is signed with hmac-…
     hmac-sha256 => md5 => a plain digest without {secret}
