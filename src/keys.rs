@@ -58,7 +58,7 @@ pub(crate) enum VaultChange {
     Unchanged,
     /// A change was applied.
     Applied,
-    /// A change that could not be applied was reverted.
+    /// The vault is again what is in force: a person took back a change that could not be applied.
     Reverted,
 }
 
@@ -151,18 +151,24 @@ impl Keys {
             return Ok(());
         }
         let mut vault = Vault::open(vault, identity)?;
-        let sealed = vault.document_mut().accounts.iter_mut().filter(|one| one.is_sealed(now));
-        for account in sealed {
-            for id in add_body_keys(account, now)? {
-                tracing::info!(
-                    partner = account.partner.as_str(),
-                    merchant = account.merchant_code.as_str(),
-                    key = id.as_str(),
-                    "created the key that seals the notices of a month; back up the vault now"
-                );
-            }
+        let mut made = Vec::new();
+        for account in vault.document_mut().accounts.iter_mut().filter(|one| one.is_sealed(now)) {
+            let ids = add_body_keys(account, now)?;
+            made.extend(ids.into_iter().map(|id| (account.name(), id)));
         }
-        Ok(vault.save()?)
+        // The vault may be newer than the accounts in force, and have them already.
+        if made.is_empty() {
+            return Ok(());
+        }
+        vault.save()?;
+        for (account, id) in made {
+            tracing::info!(
+                account,
+                key = id.as_str(),
+                "created the key that seals the notices of a month; back up the vault now"
+            );
+        }
+        Ok(())
     }
 
     fn reload_if_changed(&mut self) -> anyhow::Result<bool> {
@@ -178,7 +184,7 @@ impl Keys {
 }
 
 /// Warns of accounts without a valid key. Their partner gets 401 for every notice, as for a wrong
-/// key, so the cause is only visible here.
+/// key, so they don't see the cause.
 fn warn_of_no_valid_key(directory: &Directory, now: Time) {
     for account in directory.accounts().iter().filter(|account| account.is_enabled()) {
         let keys = account.keys_of(Channel::Ipn).keys();

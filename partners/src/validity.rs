@@ -1,5 +1,5 @@
-//! Owns the text on when keys are valid, for messages about a missing valid key. Such a
-//! message also shows the clock's time, because a wrong clock looks like an ended key.
+//! Owns the text on when keys are valid, for messages about a missing valid key. A message that has
+//! it should show the clock's time, too: a wrong clock looks like an ended key.
 
 use payfold_schemas::ids::KeyId;
 use payfold_schemas::time::Time;

@@ -40,8 +40,8 @@ pub(super) fn assemble(
     }
     for (partner, merchant) in settings.keys() {
         problems.push(in_plain(format!(
-            "account {partner}/{merchant} has no key file; name one \
-             {partner}.{merchant}.ipn.KEYID, or remove the account"
+            "account {partner}/{merchant} has no key file that can be used; if one is listed here, \
+             mend it, else name one {partner}.{merchant}.ipn.KEYID or remove the account"
         )));
     }
     for token in plain.tokens {
@@ -57,8 +57,8 @@ pub(super) fn assemble(
         for account in &shop.accounts {
             if document.account(&account.partner, &account.merchant_code).is_none() {
                 problems.push(in_plain(format!(
-                    "shop {} lists account {account}, which has no key file; correct its name or \
-                     remove it",
+                    "shop {} lists account {account}, which has no key file that can be used; if \
+                     one is listed here, mend it, else correct the account's name or remove it",
                     shop.name
                 )));
             }

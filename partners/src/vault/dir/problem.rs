@@ -20,7 +20,7 @@ impl fmt::Display for FileProblem {
     }
 }
 
-/// Why a file can't be used, and what to do. It never contains a part of the file's content.
+/// A problem of a file without its name, which the caller adds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BadFile(pub(super) String);
 
