@@ -15,12 +15,15 @@ pub(crate) fn line(text: &str) {
     end_unless_written(writeln!(io::stdout(), "{text}"));
 }
 
-/// Ends the process if standard output can't be written: the reader went away
-/// (`payfold tail | head`), or there is nowhere to write, and nothing is left to do.
+/// Ends the process if standard output can't be written. Where its reader went away
+/// (`payfold tail | head`), that is no error.
 fn end_unless_written(written: io::Result<()>) {
-    if let Err(error) = written {
-        std::process::exit(i32::from(error.kind() != io::ErrorKind::BrokenPipe));
+    let Err(error) = written else { return };
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        std::process::exit(0);
     }
+    error_line(&format!("error: standard output can't be written: {error}"));
+    std::process::exit(1);
 }
 
 /// Prints one line on standard output. Ignores a failure to write it.
@@ -57,8 +60,8 @@ pub(crate) fn time(time: Time) -> String {
 /// Prints bytes unchanged, followed by a line feed. Ends the process if they can't be written.
 pub(crate) fn raw(bytes: &[u8]) {
     let mut out = io::stdout().lock();
-    end_unless_written(out.write_all(bytes).and_then(|()| out.write_all(b"\n")));
-    end_unless_written(out.flush());
+    let written = out.write_all(bytes).and_then(|()| out.write_all(b"\n"));
+    end_unless_written(written.and_then(|()| out.flush()));
 }
 
 /// Formats a table without lines; two spaces separate the columns.

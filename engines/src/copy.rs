@@ -4,27 +4,31 @@
 
 use std::fs::File;
 use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::EngineError;
-use crate::sqlite::{at, open_reader, seam_error};
+use crate::sqlite::{at, follow_links, open_reader, seam_error};
 
 const CACHE_KIB: u32 = 1 << 14;
 
-/// Copies the database at `from` to `to`, which must not exist. Blocks. A failed copy is deleted.
+/// Copies the database at `from` to `to`, which must not exist and may be a symlink. Blocks. A
+/// failed copy is deleted.
 /// Errors: `Invalid` if `from` doesn't exist or `to` does; `Unavailable` if the disk is full or
 /// can't be written; `Corrupt` if a page of the source is damaged.
 pub fn file(from: &Path, to: &Path) -> Result<(), EngineError> {
-    // SQLite copies into an empty file, too. One that this call has made may be deleted by it.
-    File::create_new(to).map_err(|error| match error.kind() {
+    let to = &follow_links(to);
+    // Made here, so that only a file of this call is deleted; SQLite copies into an empty file.
+    let made = File::options().write(true).create_new(true).mode(0o600).open(to);
+    made.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => {
-            EngineError::Invalid(format!("{} exists already: name another", to.display()))
+            EngineError::Invalid(format!("{} exists already: name another file", to.display()))
         }
         _ => EngineError::Unavailable(format!("can't write {}: {error}", to.display())),
     })?;
     let copied = copy(from, to);
     if copied.is_err() {
-        // An error here is less than the one that is returned.
+        // An error here matters less than the one that is returned.
         let _ = std::fs::remove_file(to);
     }
     copied
@@ -40,7 +44,9 @@ fn copy(from: &Path, to: &Path) -> Result<(), EngineError> {
     let connection = open_reader(from, CACHE_KIB)?;
     connection.execute("VACUUM INTO ?", [name]).map_err(|error| match seam_error(error) {
         damage @ EngineError::Corrupt(_) => at(from, damage),
-        error => at(to, error),
+        error => {
+            EngineError::Unavailable(format!("can't copy {} to {name}: {error}", from.display()))
+        }
     })?;
     let parent = to.parent().filter(|parent| !parent.as_os_str().is_empty());
     let synced = File::open(to)
@@ -99,6 +105,17 @@ mod tests {
             "{again}"
         );
         assert_eq!(rows(&to), 5_000, "the existing file is left as it is");
+    }
+
+    #[test]
+    fn a_copy_follows_a_link_to_a_file_that_is_not_there_yet() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        drop(filled(&path("a.db")));
+        std::os::unix::fs::symlink(path("far.db"), path("b.db")).unwrap();
+        file(&path("a.db"), &path("b.db")).unwrap();
+        assert_eq!(rows(&path("far.db")), 5_000);
+        assert!(path("b.db").is_symlink());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Owns the section about the day's closing: who sealed which totals, and what has changed since.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
 use maud::{Markup, html};
@@ -28,14 +29,12 @@ pub(super) fn section(report: &Report<'_>) -> Markup {
             }
             p { "Seal " code { (closed.seal) } }
             @match report.ended.result {
-                RunResult::Complete => {
-                    (adjustments(closed, &report.ended.totals))
-                    (changed_findings(closed, report.findings))
-                },
+                RunResult::Complete => { (adjustments(closed, &report.ended.totals)) },
                 RunResult::Incomplete => {
-                    p { "The run of this page is incomplete: it adjusts nothing." }
+                    p { "The run of this page is incomplete: its totals are no adjustment." }
                 },
             }
+            (changed_findings(closed, report.findings))
         }
     }
 }
@@ -43,11 +42,13 @@ pub(super) fn section(report: &Report<'_>) -> Markup {
 /// How many findings are named.
 const NAMED: usize = 20;
 
-/// The findings that are new or have changed since the day was sealed; empty if there are none.
+/// The findings that are new or have changed since the day was sealed, the most severe first; empty
+/// if there are none.
 fn changed_findings(closed: &PeriodClosed, findings: &[FindingChanged]) -> Markup {
     let sealed: HashSet<&str> = closed.findings.iter().map(String::as_str).collect();
     let is_sealed = |finding: &FindingChanged| sealed.contains(finding.event_id().as_str());
-    let changed: Vec<_> = findings.iter().filter(|finding| !is_sealed(finding)).collect();
+    let mut changed: Vec<_> = findings.iter().filter(|finding| !is_sealed(finding)).collect();
+    changed.sort_by_key(|finding| (Reverse(finding.severity), finding.code));
     let more = changed.len().saturating_sub(NAMED);
     html! {
         @if !changed.is_empty() {

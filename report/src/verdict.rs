@@ -187,6 +187,9 @@ fn last_step(report: &Report<'_>) -> Markup {
              adjustment: "
             code { "payfold reconcile close " (partner) " --day " (day) }
         },
+        Some(closed) if closed.totals == report.ended.totals && report.ended.adjusts.is_some() => {
+            html! { "Read under “Closing” below which findings have changed: the totals have not." }
+        }
         Some(_) if report.ended.adjusts.is_some() => html! {
             "Book the adjustment under “Closing” below: the sealed totals themselves never change."
         },

@@ -20,14 +20,6 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Starts at the first message of every partition. Errors: the engine's.
-    pub async fn from_the_start(
-        log: &'a dyn EventLog,
-        topic: Topic,
-    ) -> Result<Walk<'a>, EngineError> {
-        Ok(Self::from(log, topic, starts(log, topic).await?))
-    }
-
     /// Starts at the first message of every partition and ends with the page that holds the
     /// partition's present last message. Without this bound a walk beside a running system would
     /// never end.
@@ -61,7 +53,8 @@ impl<'a> Walk<'a> {
         Ok(None)
     }
 
-    /// Drops the partition of the last page, which must not have held its end, whatever is left.
+    /// Drops the partition of the last page, whatever is left of it. Not for a walk with an end,
+    /// which may have dropped it.
     pub fn drop_current_partition(&mut self) {
         self.places.remove(self.current);
         if self.current >= self.places.len() {

@@ -1,5 +1,5 @@
-//! Owns decoding a Kafka message into its key, CloudEvents attributes and value. Invariant: a
-//! marker is never delivered.
+//! Owns decoding a Kafka message into its key, CloudEvents attributes and value. Invariant: the
+//! marker that opens a topic (`marker`) is never delivered.
 
 use rdkafka::message::{BorrowedMessage, Headers, Message as _};
 
