@@ -308,8 +308,8 @@ pub(crate) enum TopicName {
 pub(crate) struct TailArgs {
     /// The topic to print
     pub topic: TopicName,
-    /// Start after this position, such as 0-1234: with what is new in partitions before it, and at
-    /// the beginning of those behind it
+    /// Start after this position, such as 0-1234: with what comes from now on in partitions before
+    /// it, and at the beginning of those behind it
     #[arg(long, value_name = "POS")]
     pub after: Option<String>,
     /// Start with messages at most this old, such as 10m

@@ -1,6 +1,7 @@
 //! Owns the reading of intake. It looks up the provider refs of each record in the by-ref view and
 //! appends `RefShared` facts to orders that share one. It also checks sessions and create requests
 //! with a deadline that passed before they are read, because the scan of deadlines may be past it.
+//! A record that can't be read ends the role.
 //!
 //! Invariants: a batch is looked up only when the order store has folded it, so of two orders with
 //! one ref the order that is folded later finds the other. A batch is acknowledged only when every
@@ -211,7 +212,7 @@ impl IntakeReader {
     }
 }
 
-/// Counts the lag of a partition from the first record that is read of it.
+/// Begins to count the lag of a partition at the first record that is read of it.
 fn start_lag(context: &ReconcilerContext, batch: &[Delivered]) {
     let mut checked = context.checked();
     for Delivered { position, .. } in batch {

@@ -254,3 +254,17 @@ fn other_currency(currency: Currency) -> Currency {
     let code = if currency.code() == "EUR" { "USD" } else { "EUR" };
     Currency::parse(code).expect("it is in ISO 4217")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_session_of_a_second_transaction_is_found_by_its_ref() {
+        for first in ["SBX-20260101-1", "20260101001"] {
+            let second = second_ref(&ProviderRef::parse(first).unwrap());
+            assert_eq!(session_ref(second.as_str()), Some(first));
+            assert!(second.as_str().starts_with(first) && second.as_str() != first);
+        }
+    }
+}

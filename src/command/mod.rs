@@ -1,5 +1,4 @@
-//! Dispatches the commands. Exit codes: 0 success, 1 failure, 2 wrong usage, 3
-//! differences found.
+//! Dispatches the commands. Exit codes: 0 success, 1 failure, 2 wrong usage, 3 differences found.
 
 pub(crate) mod account;
 pub(crate) mod apply;

@@ -10,7 +10,7 @@ use payfold_partners::profile::TimeKind;
 use payfold_partners::remote::CreateOutcome;
 use payfold_schemas::ipn::Status;
 
-use self::content::{NO_IPN, describe_ipn, signed_ipns};
+use self::content::{NO_IPN, admissible_ipns, describe_ipn};
 pub(super) use self::repeats::{
     check_content, check_fresh_retries, check_retries, check_sent_once,
 };
@@ -27,7 +27,7 @@ fn check_each(
 ) -> Tally {
     let mut tally = Tally::new("signed IPN", not_tested_reason);
     for payment in &observed.payments {
-        for (delivery, ipn) in signed_ipns(payment) {
+        for (delivery, ipn) in admissible_ipns(payment) {
             match check(payment, delivery, ipn) {
                 Some(Ok(())) => tally.add_pass(),
                 Some(Err(fault)) => {
@@ -53,7 +53,7 @@ pub(super) fn check_sent(observed: &RunObservations) -> Tally {
     };
     let reports_failure = scheme.reports(Status::Failed) || scheme.reports(Status::Expired);
     for payment in &observed.payments {
-        let ipn: Vec<_> = signed_ipns(payment).map(|(_, ipn)| ipn).collect();
+        let ipn: Vec<_> = admissible_ipns(payment).map(|(_, ipn)| ipn).collect();
         let has = |status| ipn.iter().any(|ipn| ipn.status == status);
         let others = payment.deliveries.len() > ipn.len();
         let missing = match payment.page.as_ref().map(|page| page.action) {
@@ -190,7 +190,7 @@ pub(super) fn check_currencies(observed: &RunObservations) -> Tally {
 }
 
 pub(super) fn check_paid_in_session(observed: &RunObservations) -> Tally {
-    let successes = observed.payments.iter().flat_map(signed_ipns).map(|(_, ipn)| ipn);
+    let successes = observed.payments.iter().flat_map(admissible_ipns).map(|(_, ipn)| ipn);
     let mut successes = successes.filter(|ipn| ipn.status == Status::Success).peekable();
     if successes.peek().is_some() && successes.all(|ipn| ipn.paid_at.is_none()) {
         let reason = "the profile reads no time of payment from a SUCCESS";
@@ -226,7 +226,8 @@ pub(super) fn check_timestamps(observed: &RunObservations) -> Tally {
     let off_ms = |(delivery, ipn): (&IpnDelivery, &SignedIpn)| {
         ipn.time.map(|time| delivery.at.nanos_since(time).unsigned_abs() / 1_000_000)
     };
-    if let Some(most) = observed.payments.iter().flat_map(signed_ipns).filter_map(off_ms).max() {
+    if let Some(most) = observed.payments.iter().flat_map(admissible_ipns).filter_map(off_ms).max()
+    {
         tally.add_note(format!("at most {most} ms off"));
     }
     tally
@@ -235,7 +236,7 @@ pub(super) fn check_timestamps(observed: &RunObservations) -> Tally {
 /// The statuses of a payment's transactions, by providerRef.
 fn statuses_by_ref(payment: &ObservedPayment) -> BTreeMap<&str, Vec<Status>> {
     let mut refs: BTreeMap<&str, Vec<Status>> = BTreeMap::new();
-    for (_, ipn) in signed_ipns(payment) {
+    for (_, ipn) in admissible_ipns(payment) {
         refs.entry(ipn.provider_ref.as_str()).or_default().push(ipn.status);
     }
     refs
@@ -304,7 +305,7 @@ pub(super) fn check_refund_sums(observed: &RunObservations) -> Tally {
     let mut tally = Tally::new("refund", NO_REFUND);
     for payment in &observed.payments {
         let mut refunds: BTreeMap<&str, Vec<&SignedIpn>> = BTreeMap::new();
-        for (_, ipn) in signed_ipns(payment).filter(|(_, t)| t.status == Status::Refunded) {
+        for (_, ipn) in admissible_ipns(payment).filter(|(_, t)| t.status == Status::Refunded) {
             let of_ref = refunds.entry(ipn.provider_ref.as_str()).or_default();
             let is_same = |known: &&SignedIpn| match (&known.event_ref, &ipn.event_ref) {
                 (Some(known), Some(event)) => known == event,

@@ -1,5 +1,6 @@
 //! Owns the content of a fact, which identifies the fact within its order, and the content's
-//! digest. Positions, policies, timestamps and nonces are not part of it.
+//! digest. Of a notice neither position, policy, `timestamp` nor nonce is part of it. The digests
+//! are the evidence of flags and findings: another digest opens every decision again.
 
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::{

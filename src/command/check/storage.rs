@@ -1,5 +1,5 @@
 //! Owns the checks of this machine's storage: free disk space, writable files, and whether the
-//! process that runs here is ready. Changes nothing.
+//! process that runs here is ready and no role of it stands still. Changes nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -19,13 +19,13 @@ const DISK_FULL: u64 = 8 << 20;
 const FREE_SOME: &str = "free space outside the data folder, or grow the disk; a running process \
     then recovers by itself";
 
-/// Metrics that are not 0 where a role stands still at a record, and what then stands still.
+/// Metrics that are not 0 where a role stands still, and what then stands still.
 const HALTS: [(&str, &str); 2] = [
-    ("payfold_projector_partitions_halted", "orders don't follow their notices"),
+    ("payfold_projector_partitions_halted", "orders of some partitions don't follow their notices"),
     ("payfold_reconciler_halted", "no order expires, and no day is compared"),
 ];
-const FIX_HALT: &str = "the last ERROR line of its log says at which record and what to do; \
-    notices are stored all the same";
+const FIX_HALT: &str =
+    "the last ERROR line of its log says why and what to do; notices are stored all the same";
 
 /// The rows of all storage checks.
 pub(super) fn rows(loaded: &Loaded, data: &DataDir) -> Vec<CheckRow> {
@@ -92,19 +92,31 @@ fn writable(file: &Path) -> Option<CheckRow> {
     Some(CheckRow::storing_nothing("storage", detail, fix))
 }
 
-/// Checks the process that runs on this folder: whether it is ready, and whether it stands still at
-/// a record. Empty if none runs.
+/// Checks the process that runs on this folder: whether it is ready, and whether a role of it
+/// stands still. Empty if none runs.
 fn process(data: &DataDir) -> Vec<CheckRow> {
     let Ok(file) = run_file::RunFile::read(data) else { return Vec::new() };
-    let url = file.admin_url;
-    let metrics = admin_client::read_metrics(&url).unwrap_or_default();
-    let halts = HALTS.iter().filter_map(|(metric, stands)| {
+    let ready = readiness(&file.admin_url);
+    let metrics = match ready.result {
+        "warn" => Ok(String::new()),
+        _ => admin_client::read_metrics(&file.admin_url),
+    };
+    let mut rows = vec![ready];
+    match metrics {
+        Ok(metrics) => rows.extend(halts(&metrics)),
+        Err(error) => rows.push(CheckRow::of_error("process", &error, "")),
+    }
+    rows
+}
+
+/// A row for each metric that says that a role stands still.
+fn halts(metrics: &str) -> impl Iterator<Item = CheckRow> {
+    HALTS.iter().filter_map(|(metric, stands)| {
         let value =
             metrics.lines().find_map(|line| line.strip_prefix(metric)?.strip_prefix(' '))?;
-        let detail = format!("{stands}: {metric} is {value}");
+        let detail = format!("{stands} ({metric} is {value})");
         (value != "0").then(|| CheckRow::failed("process", detail, FIX_HALT))
-    });
-    std::iter::once(readiness(&url)).chain(halts).collect()
+    })
 }
 
 /// Whether the process is ready.

@@ -1,11 +1,11 @@
-//! Owns the selection of signed and admissible IPNs, and their description in evidence.
+//! Owns the selection of admissible IPNs, and their description in evidence.
 
 use crate::observations::{IpnDelivery, ObservedPayment, PaymentCase, SignedIpn};
 
-pub(super) const NO_IPN: &str = "no signed IPN came";
+pub(super) const NO_IPN: &str = "no admissible IPN came";
 
 /// The admissible IPNs of a payment, in order of arrival.
-pub(super) fn signed_ipns(
+pub(super) fn admissible_ipns(
     payment: &ObservedPayment,
 ) -> impl Iterator<Item = (&IpnDelivery, &SignedIpn)> {
     payment

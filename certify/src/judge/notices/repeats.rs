@@ -13,7 +13,7 @@ use super::super::super::observations::{
 };
 use super::super::super::rule::Rule;
 use super::super::tally::{RuleResult, Tally};
-use super::content::{NO_IPN, describe_ipn, signed_ipns};
+use super::content::{NO_IPN, admissible_ipns, describe_ipn};
 
 /// The content by which a repeated IPN is recognised: transaction, status, amount, currency,
 /// paidAt, and what is signed, unless each delivery is signed anew.
@@ -30,7 +30,7 @@ fn group_by_content(
     payment: &ObservedPayment,
 ) -> BTreeMap<ContentKey<'_>, Vec<(&IpnDelivery, &SignedIpn)>> {
     let mut contents: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for (delivery, ipn) in signed_ipns(payment) {
+    for (delivery, ipn) in admissible_ipns(payment) {
         contents.entry(content_key(ipn)).or_default().push((delivery, ipn));
     }
     contents
@@ -58,7 +58,7 @@ pub(in super::super) fn check_retries(observed: &RunObservations, rule: Rule) ->
     };
     let mut tally = Tally::new("IPN", not_tested_reason);
     for payment in observed.payments.iter().filter(|payment| payment.case == case) {
-        let all: Vec<_> = signed_ipns(payment).collect();
+        let all: Vec<_> = admissible_ipns(payment).collect();
         for (index, (first, ipn)) in all.iter().enumerate() {
             if first.answer != answer {
                 continue;
