@@ -24,7 +24,7 @@ pub(crate) use certify::CertifyArgs;
 pub(crate) use common::{Global, OutputArgs, OutputFormat, PageArgs, RawArgs};
 pub(crate) use demo::{DemoCommand, DemoIpnArgs, DemoPayArgs};
 pub(crate) use keys::{
-    AccountCommand, AccountSetArgs, KeyAddArgs, KeyCommand, ShopAddArgs, ShopCommand,
+    AccountCommand, AccountSetArgs, KeyAddArgs, KeyCommand, KeyRetireArgs, ShopAddArgs, ShopCommand,
 };
 pub(crate) use log::{AcceptLostClaimsArgs, ChainArgs, LogCommand, ParkArgs, VerifyArgs};
 pub(crate) use partner::{
@@ -237,14 +237,11 @@ pub(crate) struct SchemaApplyArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum OrderCommand {
     /// Show one order
-    #[command(after_help = "Example: payfold order show acme SHOP-1 ord-0193b1c7 --facts")]
+    #[command(after_help = "Example: payfold order show acme/SHOP-1/ord-0193b1c7 --facts")]
     Show {
-        /// Partner code
-        partner: String,
-        /// Merchant code
-        merchant: String,
-        /// Order id
-        order: String,
+        /// The order as PARTNER/MERCHANT/ORDER, or as three words
+        #[arg(required = true, num_args = 1..=3)]
+        order: Vec<String>,
         /// List the facts of the order and what each changed
         #[arg(long)]
         facts: bool,

@@ -115,7 +115,7 @@ impl VaultMetrics {
     pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let reloads = register_int_counter_vec_with_registry!(
             "payfold_vault_reloads_total",
-            "Changes of the vault, by result: taken (applied) or refused.",
+            "Changes of the vault, by result: applied or refused.",
             &["result"],
             registry
         )?;
@@ -170,7 +170,7 @@ mod tests {
             for (id, from) in [("old", -1_000_000), ("new", -1_000)] {
                 let secret =
                     Secret::from_bytes(format!("{merchant} {id} of 24 bytes or more").into());
-                let (id, created_at) = (KeyId::parse(id).unwrap(), now);
+                let id = KeyId::parse(id).unwrap();
                 let valid_from = now.plus_ms(from);
                 let channel = Channel::Ipn;
                 account
@@ -180,7 +180,7 @@ mod tests {
                         secret,
                         valid_from,
                         overlap_ms: 61_000,
-                        created_at,
+                        created_at: valid_from,
                     })
                     .unwrap();
             }

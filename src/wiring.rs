@@ -68,6 +68,14 @@ pub async fn open(
     Ok(Some(opened))
 }
 
+/// Whether no log has been made yet; at scale that is not known.
+pub(crate) fn is_new(settings: &Settings) -> anyhow::Result<bool> {
+    match choose_engines(settings)? {
+        ChosenEngines::Embedded(paths) => paths.is_new(),
+        ChosenEngines::Distributed(_) => Ok(false),
+    }
+}
+
 /// Opens both engines read-only, with or without a running system.
 pub(crate) async fn open_to_read(settings: &Settings) -> anyhow::Result<Engines> {
     match choose_engines(settings)? {

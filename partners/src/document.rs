@@ -16,7 +16,7 @@ use payfold_schemas::time::Time;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::ClientCertificate;
-use crate::keys::{Channel, Key, KeyError, KeySet};
+use crate::keys::{Channel, Key, KeyError, KeySet, covered_until};
 use crate::scheme::crypt::certificate_ends_s;
 use crate::secret::{SECRET_BYTES_LEAST, Secret};
 use crate::shops::entry::ShopEntry;
@@ -116,10 +116,23 @@ pub struct NewKey {
     pub secret: Secret,
     /// The beginning of its validity.
     pub valid_from: Time,
-    /// How long the keys that it replaces stay valid after that, in ms.
+    /// How long the keys that it replaces stay valid after that, in ms; if it began in the past,
+    /// after it is added.
     pub overlap_ms: i64,
     /// When the key is added.
     pub created_at: Time,
+}
+
+impl NewKey {
+    /// When the keys that it replaces end.
+    fn earlier_end(&self) -> Time {
+        self.valid_from.max(self.created_at).plus_ms(self.overlap_ms)
+    }
+
+    /// Whether it replaces a key: one of its channel that begins no later.
+    fn replaces(&self, key: &KeyEntry) -> bool {
+        key.channel == self.channel && key.valid_from <= self.valid_from
+    }
 }
 
 impl Default for VaultDocument {
@@ -160,15 +173,16 @@ impl AccountEntry {
         KeySet::new(of_channel.map(|key| key.key(least)).collect::<Result<_, _>>()?)
     }
 
-    /// Adds a key. The other keys of its channel end `overlap_ms` after its beginning, or earlier
-    /// if they did before. Errors: `Key`, `Overlap`; the account is then unchanged.
+    /// Adds a key. The keys of its channel that begin no later than it end after the overlap, or
+    /// earlier if they did before; one that begins later stays as it is. Errors: `Key`, `Overlap`;
+    /// the account is then unchanged.
     pub fn add_key(&mut self, new: NewKey) -> Result<(), DocumentError> {
         if new.overlap_ms < 0 {
             return Err(DocumentError::Overlap);
         }
-        let end = new.valid_from.plus_ms(new.overlap_ms);
+        let end = new.earlier_end();
         let mut changed = self.clone();
-        for key in changed.keys.iter_mut().filter(|key| key.channel == new.channel) {
+        for key in changed.keys.iter_mut().filter(|key| new.replaces(key)) {
             key.end_at(end);
         }
         changed.keys.push(KeyEntry {
@@ -187,10 +201,9 @@ impl AccountEntry {
         Ok(())
     }
 
-    /// Ends a key at `at`; an earlier end stays. Errors: `UnknownKey`.
-    pub fn retire_key(&mut self, id: &KeyId, at: Time) -> Result<(), DocumentError> {
-        self.key_mut(id)?.end_at(at);
-        Ok(())
+    /// Ends a key at `at`; an earlier end stays. Returns its end. Errors: `UnknownKey`.
+    pub fn retire_key(&mut self, id: &KeyId, at: Time) -> Result<Time, DocumentError> {
+        Ok(self.key_mut(id)?.end_at(at))
     }
 
     /// Sets the partner's name of a key. Errors: `UnknownKey`, `Serial`.
@@ -200,6 +213,21 @@ impl AccountEntry {
         }
         self.key_mut(id)?.serial = Some(serial.to_owned());
         Ok(())
+    }
+
+    /// The key with this id. Errors: `UnknownKey`.
+    pub fn key(&self, id: &KeyId) -> Result<&KeyEntry, DocumentError> {
+        let key = self.keys.iter().find(|key| key.id == *id);
+        key.ok_or_else(|| DocumentError::UnknownKey { id: id.clone() })
+    }
+
+    /// The time until which some key of a channel is valid without a gap, from `now` on: `now`
+    /// itself if none is valid now, `None` if one has no end.
+    pub fn covered_until(&self, channel: Channel, now: Time) -> Option<Time> {
+        covered_until(now, |at| {
+            let of_channel = self.keys.iter().filter(|key| key.channel == channel);
+            of_channel.filter(|key| key.is_valid_at(at)).map(KeyEntry::ends).collect()
+        })
     }
 
     fn key_mut(&mut self, id: &KeyId) -> Result<&mut KeyEntry, DocumentError> {
@@ -214,12 +242,22 @@ impl AccountEntry {
         Ok(())
     }
 
-    /// The keys of a channel that a new key, valid from `at` with this overlap, would end earlier.
-    pub fn keys_cut_by(&self, channel: Channel, at: Time, overlap_ms: i64) -> Vec<&KeyId> {
-        let end = at.plus_ms(overlap_ms);
+    /// The keys beside a new key that begin later than it and have not ended.
+    pub fn keys_after(&self, new: &NewKey) -> Vec<KeyId> {
+        let later = self.keys.iter().filter(|key| {
+            let begin = key.valid_from.max(new.created_at);
+            let stays = key.ends().is_none_or(|until| begin < until);
+            key.channel == new.channel && key.valid_from > new.valid_from && stays
+        });
+        later.map(|key| key.id.clone()).collect()
+    }
+
+    /// The keys that a new key would end earlier than they end now.
+    pub fn keys_cut_by(&self, new: &NewKey) -> Vec<&KeyId> {
+        let end = new.earlier_end();
         let cut = self.keys.iter().filter(|key| {
             let lasts = key.valid_until.is_none_or(|until| end < until);
-            key.channel == channel && key.valid_from < at && lasts
+            new.replaces(key) && lasts
         });
         cut.map(|key| &key.id).collect()
     }
@@ -266,10 +304,12 @@ impl KeyEntry {
         self.valid_from <= now && self.ends().is_none_or(|until| now < until)
     }
 
-    /// Ends the key at `at`, but never later than before, and never before it begins.
-    fn end_at(&mut self, at: Time) {
-        let end = self.valid_until.map_or(at, |until| until.min(at));
-        self.valid_until = Some(end.max(self.valid_from));
+    /// Ends the key at `at`, but never later than before, and never before it begins. Returns its
+    /// end.
+    fn end_at(&mut self, at: Time) -> Time {
+        let end = self.valid_until.map_or(at, |until| until.min(at)).max(self.valid_from);
+        self.valid_until = Some(end);
+        end
     }
 }
 
@@ -390,12 +430,27 @@ mod tests {
         assert_eq!(windows(&account), ["a 10-25", "b 20-"]);
         account.add_key(new_key("c", 22, 10_000)).unwrap();
         assert_eq!(windows(&account), ["a 10-25", "b 20-32", "c 22-"]);
-        // A key that would have begun later is replaced before its beginning.
+        // A key that is planned, or in use although it began later, must not end unnoticed.
         account.add_key(new_key("d", 15, 1_000)).unwrap();
-        assert_eq!(windows(&account), ["a 10-16", "b 20-20", "c 22-22", "d 15-"]);
+        assert_eq!(windows(&account), ["a 10-16", "b 20-32", "c 22-", "d 15-"]);
+        let later = |created_at| {
+            let ids = account.keys_after(&NewKey { created_at, ..new_key("e", 15, 0) });
+            ids.iter().map(|id| id.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!((later(at(15)).join(" "), later(at(32)).join(" ")), ("b c".into(), "c".into()));
         account.retire_key(&KeyId::parse("d").unwrap(), at(40)).unwrap();
         account.retire_key(&KeyId::parse("d").unwrap(), at(50)).unwrap();
         assert_eq!(windows(&account)[3], "d 15-40");
+    }
+
+    #[test]
+    fn a_key_that_began_in_the_past_leaves_the_overlap_from_now_on() {
+        let mut account = shop();
+        account.add_key(new_key("a", 10, 0)).unwrap();
+        let late = NewKey { created_at: at(100), ..new_key("b", 20, 5_000) };
+        assert_eq!(account.keys_cut_by(&late).len(), 1);
+        account.add_key(late).unwrap();
+        assert_eq!(windows(&account), ["a 10-105", "b 20-"]);
     }
 
     #[test]
@@ -439,14 +494,15 @@ mod tests {
     fn a_new_key_ends_the_keys_that_would_be_valid_longer() {
         let mut account = shop();
         let cut = |account: &AccountEntry, channel, from| {
-            let ids = account.keys_cut_by(channel, at(from), 5_000);
+            let ids = account.keys_cut_by(&NewKey { channel, ..new_key("new", from, 5_000) });
             ids.iter().map(|id| id.to_string()).collect::<Vec<_>>()
         };
         assert_eq!(cut(&account, Channel::Ipn, 10), [""; 0]);
         account.add_key(new_key("a", 10, 0)).unwrap();
         assert_eq!(cut(&account, Channel::Ipn, 20), ["a"]);
         assert_eq!(cut(&account, Channel::Create, 20), [""; 0]);
-        assert_eq!(cut(&account, Channel::Ipn, 10), [""; 0], "it was not valid before");
+        assert_eq!(cut(&account, Channel::Ipn, 10), ["a"]);
+        assert_eq!(cut(&account, Channel::Ipn, 9), [""; 0], "it begins later");
         account.retire_key(&KeyId::parse("a").unwrap(), at(25)).unwrap();
         assert_eq!(cut(&account, Channel::Ipn, 20), [""; 0], "it ends by then anyway");
         assert_eq!(cut(&account, Channel::Ipn, 19), ["a"]);

@@ -306,17 +306,10 @@ impl KeySet {
     /// The time until which some key is valid without a gap, from `now` on: `now` itself if no key
     /// is valid now, `None` if one has no end.
     pub fn covered_until(&self, now: Time) -> Option<Time> {
-        let mut until = now;
-        loop {
-            let mut furthest = until;
-            for key in self.keys.iter().filter(|key| key.is_valid_at(until)) {
-                furthest = furthest.max(key.valid_until?);
-            }
-            if furthest == until {
-                return Some(until);
-            }
-            until = furthest;
-        }
+        covered_until(now, |at| {
+            let valid = self.keys.iter().filter(|key| key.is_valid_at(at));
+            valid.map(|key| key.valid_until).collect()
+        })
     }
 
     /// The most keys that are valid at one time.
@@ -339,6 +332,25 @@ impl KeySet {
                 key.mac.verifies(text, claimed)
             }
         })
+    }
+}
+
+/// The time until which some key is valid without a gap, from `now` on; `None` if one has no end.
+/// `ends_at` yields the ends of the keys that are valid at a time.
+pub(crate) fn covered_until<F: Fn(Time) -> Vec<Option<Time>>>(
+    now: Time,
+    ends_at: F,
+) -> Option<Time> {
+    let mut covered = now;
+    loop {
+        let mut furthest = covered;
+        for end in ends_at(covered) {
+            furthest = furthest.max(end?);
+        }
+        if furthest == covered {
+            return Some(covered);
+        }
+        covered = furthest;
     }
 }
 

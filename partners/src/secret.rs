@@ -18,7 +18,10 @@ pub struct Secret(Zeroizing<Vec<u8>>);
 /// The text of a secret has no known encoding as its prefix, or is malformed in that encoding. The
 /// error does not contain the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("write the secret as text:…, hex:… or base64:…, whichever the partner means; PEM as it is")]
+#[error(
+    "the secret can't be read; write it as text:…, hex:… or base64:…, whichever the partner means, \
+     PEM as it is"
+)]
 pub struct SecretError;
 
 impl Secret {

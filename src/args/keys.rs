@@ -24,21 +24,28 @@ pub(crate) enum KeyCommand {
     },
     /// End the validity of a key
     #[command(after_help = "Example: payfold key retire acme k-1769853600000")]
-    Retire {
-        /// Partner code
-        partner: String,
-        /// Key id
-        key_id: String,
-        /// Merchant code [default: the partner's only account]
-        #[arg(long)]
-        merchant: Option<String>,
-        /// When its validity ends, RFC 3339 [default: now]
-        #[arg(long, value_name = "TIME")]
-        at: Option<String>,
-    },
+    Retire(KeyRetireArgs),
     /// Encrypt the vault to a new age identity, which replaces the old one
     #[command(after_help = "Example: payfold key rotate-identity")]
     RotateIdentity,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyRetireArgs {
+    /// Partner code
+    pub partner: String,
+    /// Key id
+    pub key_id: String,
+    /// Merchant code [default: the partner's only account]
+    #[arg(long)]
+    pub merchant: Option<String>,
+    /// When its validity ends, RFC 3339 [default: now]
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<String>,
+    /// End it even if it is the last valid key of its account and channel: notices then get 401, or
+    /// calls can't be signed
+    #[arg(long)]
+    pub last: bool,
 }
 
 #[derive(Debug, Args)]
@@ -61,8 +68,8 @@ pub(crate) struct KeyAddArgs {
     /// What the key is for; ipn keys also serve a channel that has no key of its own
     #[arg(long, value_enum, default_value_t = KeyChannel::Ipn)]
     pub channel: KeyChannel,
-    /// How long earlier keys stay valid after the new one begins; at least as long as the partner
-    /// sends notices again (retry_horizon_s of its profile)
+    /// How long earlier keys stay valid after the new one begins, or from now on if it began in the
+    /// past; at least as long as the partner sends notices again (retry_horizon_s of its profile)
     #[arg(long, value_name = "AGE", default_value = "24h")]
     pub overlap: String,
     /// The partner's name for this key, if its notices name the key that signed them

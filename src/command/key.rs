@@ -10,8 +10,8 @@ use std::path::Path;
 
 use anyhow::Context;
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
-use payfold_partners::keys::Channel;
+use payfold_partners::document::{AccountEntry, DocumentError, KeyEntry, NewKey, VaultDocument};
+use payfold_partners::keys::{Channel, KeyError};
 use payfold_partners::secret::Secret;
 use payfold_partners::vault::{RotatedIdentity, random_secret, rotate_identity};
 use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
@@ -19,7 +19,7 @@ use payfold_schemas::time::Time;
 use zeroize::Zeroizing;
 
 use super::account::set_constants;
-use crate::args::{Global, KeyAddArgs, KeyCommand};
+use crate::args::{Global, KeyAddArgs, KeyCommand, KeyRetireArgs};
 use crate::error::Fixable;
 use crate::settings::{self, Loaded};
 use crate::vault::{self, Instead};
@@ -32,19 +32,60 @@ pub(crate) fn run(global: &Global, command: &KeyCommand) -> anyhow::Result<()> {
         KeyCommand::Add(args) => add(&loaded, args),
         KeyCommand::List { partner, output } => list::run(&loaded, partner.as_deref(), output),
         KeyCommand::RotateIdentity => rotate(&loaded),
-        KeyCommand::Retire { partner, key_id, merchant, at } => {
-            let at = at.as_deref().map_or(Ok(SystemClock.now()), Time::parse)?;
-            let key_id = KeyId::parse(key_id)?;
-            let mut vault = vault::open(&loaded.settings, Instead::EndKeyFile)?;
-            let partner = PartnerCode::parse(partner)?;
-            let merchant = merchant_of(vault.document(), &partner, merchant.as_deref())?;
-            vault.document_mut().account_mut(&partner, &merchant)?.retire_key(&key_id, at)?;
-            keys::check(&loaded, vault.document())?;
-            vault.save()?;
-            output::line(&format!("key {key_id} of {partner}/{merchant} ends at {at}"));
-            Ok(())
-        }
+        KeyCommand::Retire(args) => retire(&loaded, args),
     }
+}
+
+fn retire(loaded: &Loaded, args: &KeyRetireArgs) -> anyhow::Result<()> {
+    let now = SystemClock.now();
+    let at = args.at.as_deref().map_or(Ok(now), Time::parse).context("--at")?;
+    let key_id = KeyId::parse(&args.key_id)?;
+    let partner = PartnerCode::parse(&args.partner)?;
+    let mut vault = vault::open(&loaded.settings, Instead::EndKeyFile)?;
+    let merchant = merchant_of(vault.document(), &partner, args.merchant.as_deref())?;
+    let account = vault.document_mut().account_mut(&partner, &merchant)?;
+    let before = account.key(&key_id)?.clone();
+    let end = account.retire_key(&key_id, at)?;
+    let covered = account.covered_until(before.channel, end.max(now));
+    let gap = covered.filter(|from| before.ends().is_none_or(|until| *from < until));
+    if let Some(from) = gap.filter(|_| !args.last) {
+        return Err(last_key(account, &before, from));
+    }
+    keys::check(loaded, vault.document())?;
+    vault.save()?;
+    output::line(&format!("key {key_id} of {partner}/{merchant} ends at {end}"));
+    Ok(())
+}
+
+/// The error that no key of a channel would be valid from a time on.
+fn last_key(account: &AccountEntry, key: &KeyEntry, from: Time) -> anyhow::Error {
+    let AccountEntry { partner, merchant_code, .. } = account;
+    let KeyEntry { id, channel, .. } = key;
+    let means = match channel {
+        Channel::Ipn => "its notices would get 401",
+        Channel::Return => "every payer would come back as unverified",
+        Channel::Create | Channel::Sign | Channel::Tls => "no call to the partner could be made",
+        Channel::Unwrap => "its notices could not be decrypted",
+        Channel::Body => "its notices would be stored unsealed",
+    };
+    Fixable::error(
+        format!(
+            "without {id} no key of channel {} of {partner}/{merchant_code} is valid from {from} \
+             on, so {means}",
+            channel.name()
+        ),
+        match channel {
+            Channel::Body => format!(
+                "end sealing with payfold retention stop --account {partner}/{merchant_code}, or \
+                 retire it with --last"
+            ),
+            _ => format!(
+                "add the next key first: payfold key add {partner} --merchant {merchant_code} \
+                 --channel {} --secret-file FILE; to leave none, retire it with --last",
+                channel.name()
+            ),
+        },
+    )
 }
 
 fn add(loaded: &Loaded, args: &KeyAddArgs) -> anyhow::Result<()> {
@@ -56,15 +97,8 @@ fn add(loaded: &Loaded, args: &KeyAddArgs) -> anyhow::Result<()> {
     let channel = Channel::from(args.channel);
     let (secret, generated) = match &args.secret_file {
         Some(path) => (read_secret(path)?, None),
-        None if matches!(channel, Channel::Sign | Channel::Tls) => {
-            return Err(Fixable::error(
-                format!("a key of channel {} can't be generated here", channel.name()),
-                "give its PEM with --secret-file; docs/reference/profiles.md, \"signatures and \
-                 certificates of ours\"",
-            ));
-        }
         None => {
-            let text = Zeroizing::new(hex::encode(random_secret()?.expose()));
+            let text = generate(channel)?;
             (Secret::from_bytes(text.as_bytes().to_vec()), Some(text))
         }
     };
@@ -88,22 +122,62 @@ fn add(loaded: &Loaded, args: &KeyAddArgs) -> anyhow::Result<()> {
     }
     let account = vault.document_mut().account_mut(&partner, &merchant)?;
     check_overlap(loaded, account, &key)?;
-    account.add_key(key)?;
+    let effects = effects(account, &key, &args.overlap);
+    match (account.add_key(key), &args.secret_file) {
+        (Err(error), Some(path)) if is_of_secret(&error) => {
+            return Err(error).with_context(|| format!("the secret in {}", path.display()));
+        }
+        (added, _) => added?,
+    }
     set_constants(loaded, account, &args.constant)?;
     if let Some(serial) = &args.serial {
         account.set_serial(&id, serial)?;
     }
     keys::check(loaded, vault.document())?;
     vault.save()?;
-    output::line(&format!(
-        "key {id} of {partner}/{merchant} is valid from {valid_from}; earlier keys stay valid for \
-         {} more",
-        args.overlap
-    ));
+    effects.iter().for_each(|effect| output::line(effect));
     if let Some(text) = generated {
         output::line(&format!("its secret, shown only now: {}", *text));
     }
     Ok(())
+}
+
+/// Makes a secret. The partner gets it as text, and its text is what signs.
+fn generate(channel: Channel) -> anyhow::Result<Zeroizing<String>> {
+    if matches!(channel, Channel::Sign | Channel::Tls) {
+        return Err(Fixable::error(
+            format!("a key of channel {} can't be generated here", channel.name()),
+            "give its PEM with --secret-file; docs/reference/profiles.md, \"signatures and \
+             certificates of ours\"",
+        ));
+    }
+    Ok(Zeroizing::new(hex::encode(random_secret()?.expose())))
+}
+
+/// What a new key does to an account, in sentences.
+fn effects(account: &AccountEntry, new: &NewKey, overlap: &str) -> Vec<String> {
+    let AccountEntry { partner, merchant_code, .. } = account;
+    let NewKey { id, valid_from, .. } = new;
+    let mut effects =
+        vec![format!("key {id} of {partner}/{merchant_code} is valid from {valid_from}")];
+    if !account.keys_cut_by(new).is_empty() {
+        effects[0] += &format!("; earlier keys stay valid for {overlap} more");
+    }
+    let end = new.created_at.plus_ms(new.overlap_ms);
+    let later = account.keys_after(new).into_iter().map(|key| {
+        format!(
+            "key {key} begins after it and stays, and {id} stays valid beside it; if {id} is to \
+             replace it: payfold key retire {partner} --merchant {merchant_code} {key} --at {end}"
+        )
+    });
+    effects.extend(later);
+    effects
+}
+
+/// Whether the secret itself can't be used.
+fn is_of_secret(error: &DocumentError) -> bool {
+    let DocumentError::Key(error) = error else { return false };
+    !matches!(error, KeyError::Duplicate { .. } | KeyError::TooMany { .. })
 }
 
 /// Refuses an overlap shorter than the partner's retry horizon. A notice is signed once and may be
@@ -113,7 +187,7 @@ fn check_overlap(loaded: &Loaded, account: &AccountEntry, new: &NewKey) -> anyho
     let profiles = keys::profiles(&loaded.settings)?;
     let profile = profiles.iter().find(|profile| *profile.partner() == account.partner);
     let horizon_ms = profile.map_or(0, |profile| profile.retry_horizon_ms());
-    let cut = account.keys_cut_by(new.channel, new.valid_from, new.overlap_ms);
+    let cut = account.keys_cut_by(new);
     let Some(old) = cut.first().filter(|_| of_notices && new.overlap_ms < horizon_ms) else {
         return Ok(());
     };
@@ -158,11 +232,15 @@ fn check_configured(loaded: &Loaded, partner: &PartnerCode) -> anyhow::Result<()
     if of_demo || loaded.settings.partners.contains_key(partner.as_str()) {
         return Ok(());
     }
+    let demo = loaded.is_demo().then_some(demo::PARTNER);
+    let known = loaded.settings.partners.keys().map(String::as_str).chain(demo);
+    let known = known.collect::<Vec<_>>().join(", ");
+    let known = if known.is_empty() { known } else { format!(" (there are: {known})") };
     Err(Fixable::error(
-        format!("partner {partner} has no profile"),
+        format!("partner {partner} has no profile{known}"),
         format!(
-            "add [partners.{partner}] with profile = \"default\" to payfold.toml, and restart the \
-             running system"
+            "correct the name; for a new partner: payfold partner new {partner}, add \
+             [partners.{partner}] to payfold.toml, restart the running system"
         ),
     ))
 }
@@ -180,7 +258,7 @@ fn merchant_of(
         (Some(only), None) => Ok(only.merchant_code.clone()),
         (None, _) => Err(Fixable::error(
             format!("partner {partner} has no account yet"),
-            "give the new account's code with --merchant CODE",
+            "name a new account with --merchant CODE; payfold key list shows those that exist",
         )),
         (Some(_), Some(_)) => Err(Fixable::error(
             format!("partner {partner} has several accounts"),

@@ -1,4 +1,5 @@
-//! Dispatches the commands. Exit codes: 0 success, 1 failure, 2 wrong usage, 3 differences found.
+//! Dispatches the commands. Exit codes: 0 success, 1 failure, 2 wrong usage, 3 differences found,
+//! or damaged data.
 
 pub(crate) mod account;
 pub(crate) mod apply;
@@ -33,7 +34,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use crate::args::{ApplyCommand, Arguments, Command, SchemaCommand};
-use crate::error::{DifferencesFound, is_difference};
+use crate::error::{DifferencesFound, corrupt_fix, is_difference};
 use crate::{output, privacy};
 
 /// Parses the arguments, runs the command and prints its error.
@@ -44,6 +45,9 @@ pub fn main() -> ExitCode {
         Err(error) if error.is::<DifferencesFound>() => ExitCode::from(3),
         Err(error) => {
             output::error_line(&format!("error: {error:#}"));
+            if let Some(fix) = corrupt_fix(&error) {
+                output::error_line(&format!("  fix: {fix}"));
+            }
             if is_difference(&error) { ExitCode::from(3) } else { ExitCode::FAILURE }
         }
     }

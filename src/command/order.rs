@@ -9,7 +9,7 @@ use payfold_engines::orders::{Cursor, Page, Scan};
 use payfold_kit::search;
 use payfold_projector::fold;
 use payfold_report::money::major_named;
-use payfold_schemas::ids::{MerchantCode, OrderId, OrderKey, PartnerCode, Reference};
+use payfold_schemas::ids::{OrderKey, Reference};
 use payfold_schemas::order::{Flag, KnownFacts, Order, OrderState, Summary};
 use payfold_schemas::position::Position;
 use payfold_schemas::record::{FactRecord, Parts, Record};
@@ -45,13 +45,15 @@ async fn answer(
     command: &OrderCommand,
 ) -> anyhow::Result<()> {
     match command {
-        OrderCommand::Show { partner, merchant, order, facts, raw, output } => {
+        OrderCommand::Show { order, facts, raw, output } => {
             let RawArgs { raw, reason } = raw;
-            let key = OrderKey {
-                partner: PartnerCode::parse(partner)?,
-                merchant_code: MerchantCode::parse(merchant)?,
-                order_id: OrderId::parse(order)?,
-            };
+            let name = order.join("/");
+            let key = OrderKey::parse(&name).map_err(|error| {
+                Fixable::error(
+                    format!("{name} is not an order: {error}"),
+                    "write it as PARTNER/MERCHANT/ORDER; payfold trace finds one by its id alone",
+                )
+            })?;
             let order = load(engines, &key).await?;
             match (facts, raw) {
                 (false, _) => show(&order, output),

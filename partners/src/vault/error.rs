@@ -46,7 +46,9 @@ pub enum VaultError {
     },
     /// The identity file contains no identity.
     #[error(
-        "{} holds no age identity; it needs a line that begins with AGE-SECRET-KEY-1",
+        "{} holds no age identity that can be read; it needs its line that begins with \
+         AGE-SECRET-KEY-1, whole and unchanged; restore it from its backup, \
+         a new one does not open this vault",
         path.display()
     )]
     NoIdentity {

@@ -65,7 +65,8 @@ impl VaultWatch {
 
     /// Makes the next poll read the vault again, because the document could not be used.
     pub fn forget(&mut self) {
-        self.loaded = None;
+        // What was read was complete, so the next poll need not wait for a second look.
+        self.unsettled = self.loaded.take();
     }
 
     fn read(&self) -> Result<(VaultState, VaultDocument), VaultError> {

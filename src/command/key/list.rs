@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::args::{OutputArgs, OutputFormat};
 use crate::command::block_on::block_on;
 use crate::listing::{self, Row};
+use crate::output;
 use crate::settings::Loaded;
 use crate::vault;
 use crate::wiring::{self, Engines};
@@ -61,7 +62,8 @@ struct KeyRow<'a> {
     valid_from: Time,
     valid_until: Option<Time>,
     last_used: Option<Time>,
-    uses24h: u64,
+    /// `None`: the log could not be read.
+    uses24h: Option<u64>,
     enabled: bool,
     state: KeyState,
     still_used: bool,
@@ -102,18 +104,22 @@ pub(super) fn run(
     let document = vault::read(&loaded.settings)?;
     let now = SystemClock.now();
     let used = block_on(async {
-        match wiring::open_to_read(&loaded.settings).await {
-            Ok(engines) => uses_of_a_day(&engines, now).await,
-            Err(_) => Ok(UsesByKey::new()),
+        match wiring::is_new(&loaded.settings)? {
+            true => Ok(UsesByKey::new()),
+            false => uses_of_a_day(&wiring::open_to_read(&loaded.settings).await?, now).await,
         }
-    })?;
+    });
+    if let Err(error) = &used {
+        output::error_line(&format!("it is unknown which keys are used: {error:#}"));
+    }
     let is_asked = |account: &&AccountEntry| partner.is_none_or(|p| account.partner.as_str() == p);
     let rows = document.accounts.iter().filter(is_asked).flat_map(|account| {
         account.keys.iter().map(|key| {
             let name = (account.partner.clone(), account.merchant_code.clone(), key.id.clone());
             // Only notices are counted, and `ipn` keys sign them. A key of another channel may have
             // the same id.
-            let uses = used.get(&name).filter(|_| key.channel == Channel::Ipn);
+            let is_counted = key.channel == Channel::Ipn;
+            let uses = used.as_ref().ok().map(|used| used.get(&name).filter(|_| is_counted));
             row(account, key, uses, now)
         })
     });
@@ -123,11 +129,11 @@ pub(super) fn run(
 fn row<'a>(
     account: &'a AccountEntry,
     key: &'a KeyEntry,
-    uses: Option<&KeyUses>,
+    uses: Option<Option<&KeyUses>>,
     now: Time,
 ) -> KeyRow<'a> {
     let state = KeyState::of(account, key, now);
-    let last_used = uses.map(|uses| uses.last);
+    let last_used = uses.flatten().map(|uses| uses.last);
     let since = replaced_at(account, key, now).filter(|_| state == KeyState::Old);
     KeyRow {
         partner: &account.partner,
@@ -137,7 +143,7 @@ fn row<'a>(
         valid_from: key.valid_from,
         valid_until: key.ends(),
         last_used,
-        uses24h: uses.map_or(0, |uses| uses.count),
+        uses24h: uses.map(|uses| uses.map_or(0, |uses| uses.count)),
         enabled: account.enabled,
         state,
         still_used: since.is_some_and(|since| last_used.is_some_and(|last| last >= since)),

@@ -1,5 +1,5 @@
-//! Owns what an operator sees of an old key that is still used, and of an overlap that is too short
-//! for its partner.
+//! Owns what an operator sees of a key that ends: an old one that is still used, an overlap that is
+//! too short for its partner, a planned key, and the last key of an account.
 
 use payfold_partners::profile::DEFAULT_PROFILE;
 
@@ -73,4 +73,36 @@ fn an_overlap_shorter_than_the_partner_repeats_is_refused() {
     home.payfold(&["key", "retire", "acme", "k0"]).ok();
     let states = states(&home);
     assert_eq!(states[0], "k0 ended false 0", "{states:?}");
+}
+
+#[test]
+fn a_planned_key_stays_when_another_is_added_before_it() {
+    let home = home();
+    let add = |id: &str, more: &[&str]| {
+        home.payfold(&[&["key", "add", "acme", "--key-id", id], more].concat()).ok()
+    };
+    add("planned", &["--valid-from", "2199-01-01T00:00:00Z"]);
+    let printed = add("k1", &[]);
+    assert!(printed.contains("key planned begins after it and stays"), "{printed}");
+    let states = states(&home);
+    assert!(states.iter().any(|state| state.starts_with("planned next")), "{states:?}");
+}
+
+#[test]
+fn the_last_key_of_a_channel_ends_only_when_that_is_meant() {
+    let home = home();
+    let retire =
+        |id: &str, more: &[&str]| home.payfold(&[&["key", "retire", "acme", id], more].concat());
+    retire("k0", &[]).fails(&["no key of channel ipn", "401", "payfold key add acme", "--last"]);
+    assert!(states(&home)[0].starts_with("k0 current"), "nothing was changed");
+    // A key that begins only after the end leaves a gap, and nothing may come after the last one.
+    let planned = ["key", "add", "acme", "--key-id", "k1", "--valid-from", "2199-01-01T00:00:00Z"];
+    home.payfold(&planned).ok();
+    let from = "from 2198-01-01T00:00:00Z on";
+    retire("k0", &["--at", "2198-01-01T00:00:00Z"]).fails(&["no key of channel ipn", from]);
+    retire("k1", &[]).fails(&["no key of channel ipn"]);
+    let printed = retire("k0", &["--at", "2199-02-01T00:00:00Z"]).ok();
+    assert!(printed.contains("ends at 2199-01-02T"), "the earlier end stays: {printed}");
+    retire("k0", &["--last"]).ok();
+    assert!(states(&home)[0].starts_with("k0 ended"), "{:?}", states(&home));
 }

@@ -80,7 +80,8 @@ fn settings(
     for account in accounts {
         for (name, value) in &account.constants {
             if let Err(error) = check_constant(name, value) {
-                problems.push(in_plain(error.to_string()));
+                let PlainAccount { partner, merchant_code, .. } = &account;
+                problems.push(in_plain(format!("account {partner}/{merchant_code}: {error}")));
             }
         }
         let named = (account.partner.clone(), account.merchant_code.clone());

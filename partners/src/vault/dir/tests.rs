@@ -126,7 +126,7 @@ fn all_problems_are_reported_at_once_by_file() {
         "acme.SHOP.ipn.a: key a has 4 bytes, 16 or more are needed",
         "acme.SHOP.ipn.c: neither it nor acme.SHOP.ipn.b has a valid_from",
         "acme.SHOP.ipn.d: key b is there twice",
-        "vault.toml: constant \"a b\"",
+        "vault.toml: account acme/SHOPP: constant \"a b\"",
         "vault.toml: account acme/SHOPP has no key file",
         "vault.toml: the token name local is reserved",
         "vault.toml: shop web lists account bolt/X",
