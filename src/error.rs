@@ -4,12 +4,16 @@
 use std::fmt;
 use std::path::Path;
 
+use payfold_engines::EngineError;
+use payfold_kit::search::SearchError;
+
 /// An error that says how to fix it.
 #[derive(Debug)]
 pub(crate) struct Fixable {
     what: String,
     fix: String,
-    /// Whether stored data does not belong together; the command then exits with 3 instead of 1.
+    /// Whether stored data does not belong together or is damaged; the command then exits with 3
+    /// instead of 1.
     is_difference: bool,
 }
 
@@ -19,7 +23,7 @@ impl Fixable {
         anyhow::Error::new(Self { what: what.into(), fix: fix.into(), is_difference: false })
     }
 
-    /// Makes an error about files or tables that don't belong together. Exit code 3.
+    /// Makes an error about files or tables that are damaged or don't belong together. Exit code 3.
     pub(crate) fn difference(what: impl Into<String>, fix: impl Into<String>) -> anyhow::Error {
         anyhow::Error::new(Self { what: what.into(), fix: fix.into(), is_difference: true })
     }
@@ -43,11 +47,25 @@ pub(crate) fn is_there(path: &Path) -> anyhow::Result<bool> {
     path.try_exists().map_err(|error| unreadable(path, &error))
 }
 
-/// Whether an error, or any of its causes, was made by `Fixable::difference`.
+/// Whether an error, or any of its causes, was made by `Fixable::difference`, or says that stored
+/// data is damaged.
 pub(crate) fn is_difference(error: &anyhow::Error) -> bool {
     let mut fixables = error.chain().filter_map(|cause| cause.downcast_ref::<Fixable>());
-    fixables.any(|fixable| fixable.is_difference)
+    fixables.any(|fixable| fixable.is_difference) || error.chain().any(is_corrupt)
 }
+
+fn is_corrupt(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let inside = match cause.downcast_ref() {
+        // A transparent error hides its engine's error from the chain.
+        Some(SearchError::Engine(error)) => Some(error),
+        _ => cause.downcast_ref(),
+    };
+    matches!(inside, Some(EngineError::Corrupt(_)))
+}
+
+/// What to do about damaged storage.
+pub(crate) const CORRUPT_FIX: &str =
+    "don't change any file; docs/how-to/corrupt.md says how to recover";
 
 /// Splits an error into one line that says what is wrong, and its fix, if it has one.
 pub(crate) fn describe(error: &anyhow::Error) -> (String, Option<String>) {
@@ -62,7 +80,14 @@ pub(crate) fn describe(error: &anyhow::Error) -> (String, Option<String>) {
             None => cause.to_string(),
         })
         .collect();
+    let fix = fix.or_else(|| corrupt_fix(error).map(str::to_owned));
     (said.join(": ").replace('\n', "; "), fix)
+}
+
+/// The fix for damaged storage, if the error doesn't bring its own.
+pub(crate) fn corrupt_fix(error: &anyhow::Error) -> Option<&'static str> {
+    let says_fix = error.chain().any(|cause| cause.is::<Fixable>());
+    (!says_fix && error.chain().any(is_corrupt)).then_some(CORRUPT_FIX)
 }
 
 impl fmt::Display for Fixable {
@@ -99,6 +124,8 @@ mod tests {
         let named = Err::<(), _>(fixable).context("in the vault").unwrap_err();
         let said = "in the vault: the file can't be read".to_owned();
         assert_eq!(describe(&named), (said, Some("name another".to_owned())));
+        let corrupt = anyhow::Error::new(EngineError::Corrupt("a page".to_owned()));
+        assert_eq!(describe(&corrupt).1.as_deref(), Some(CORRUPT_FIX));
     }
 
     #[test]

@@ -44,7 +44,8 @@ pub struct ClaimSearch {
 pub async fn check_files(log: &SqliteLog, claims: &PairedClaims) -> Result<(), EngineError> {
     let (path, log_path) = (claims.path().display(), log.path().display());
     let exists = claims.exists()?;
-    if exists && claims.log_id()?.is_some_and(|log_id| log_id != log.id()) {
+    let paired_with = if exists { claims.log_id()? } else { None };
+    if paired_with.is_some_and(|log_id| log_id != log.id()) {
         return Err(EngineError::Corrupt(format!(
             "the claims {path} belong to another log than {log_path}: one of the two files was \
              replaced, or is another system's"
@@ -54,6 +55,12 @@ pub async fn check_files(log: &SqliteLog, claims: &PairedClaims) -> Result<(), E
     if since.is_some() && !exists {
         return Err(EngineError::Corrupt(format!(
             "there are no claims {path}, and the log {log_path} was used with claims: {LOST}"
+        )));
+    }
+    if since.is_some() && paired_with.is_none() {
+        return Err(EngineError::Corrupt(format!(
+            "the claims {path} have been emptied, or are an older copy: the log {log_path} was \
+             paired with its claims, and they name no log: {LOST}"
         )));
     }
     let search = search(log, claims, since.unwrap_or(0)).await?;

@@ -44,9 +44,10 @@ fn copy(from: &Path, to: &Path) -> Result<(), EngineError> {
     let connection = open_reader(from, CACHE_KIB)?;
     connection.execute("VACUUM INTO ?", [name]).map_err(|error| match seam_error(error) {
         damage @ EngineError::Corrupt(_) => at(from, damage),
-        error => {
-            EngineError::Unavailable(format!("can't copy {} to {name}: {error}", from.display()))
+        EngineError::Unavailable(why) => {
+            EngineError::Unavailable(format!("can't copy {} to {name}: {why}", from.display()))
         }
+        error => at(to, error),
     })?;
     let parent = to.parent().filter(|parent| !parent.as_os_str().is_empty());
     let synced = File::open(to)

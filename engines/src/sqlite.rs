@@ -70,7 +70,8 @@ impl LockFile {
             Ok(()) => Ok(Self { _file: file }),
             Err(TryLockError::WouldBlock) => Err(EngineError::Unavailable(format!(
                 "{} is in use by another payfold process, which serves this data folder already; a \
-                 second system needs a data folder of its own. Don't delete the .lock file",
+                 second system needs a data folder of its own (--data DIR). Don't delete the \
+                 .lock file",
                 database.display()
             ))),
             Err(TryLockError::Error(error)) => Err(cannot(error)),

@@ -1,7 +1,8 @@
 //! `payfold check`: checks configuration, vault, disk, clock and stores, and prints a row with
 //! result and fix for each. Exit 3 if nothing can be stored (a full disk, files that can't be
-//! written or don't belong together, a process that is not ready), else 1 if a check failed.
-//! Changes nothing. With `--ready` or `--live` it only asks the running process.
+//! written, a process that is not ready), or stored data is damaged or does not belong together;
+//! else 1 if a check failed. Changes nothing. With `--ready` or `--live` it only asks the running
+//! process.
 
 mod builds;
 mod row;
@@ -55,9 +56,10 @@ pub(crate) fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<()> {
     }
     listing::print(args.output.output, &rows)?;
     let failed = rows.iter().filter(|row| row.result == "failed").count();
-    if rows.iter().any(|row| row.stores_nothing) {
+    if rows.iter().any(|row| row.is_grave) {
         output::error_line(&format!(
-            "{failed} of {} checks failed: nothing can be stored",
+            "{failed} of {} checks failed: nothing can be stored, or stored data is damaged or \
+             does not belong together",
             rows.len()
         ));
         return Err(DifferencesFound.into());

@@ -4,15 +4,18 @@ use payfold_engines::EngineError;
 use payfold_engines::log::EventLog;
 use payfold_kit::search;
 
-use crate::error::Fixable;
+use crate::error::{CORRUPT_FIX, Fixable};
 
 /// The fix for a log, order store or claims that don't belong together.
-const RESTORE: &str = "change no file yet. Put back what is missing, with its -wal, or mount its \
-    volume. If it is gone, restore log.db and orders.claims.db as they were used together with \
-    `payfold log restore` (at scale: topic and table); claims that are here are newer than a \
-    backup's: keep them (--claims). docs/how-to/corrupt.md";
+const RESTORE: &str = "change no file yet. Put back what is missing or emptied, with its -wal, or \
+    mount its volume. If only the claims are gone, keep the log: put the newest copy of \
+    orders.claims.db in place, or see `payfold log accept-lost-claims`. If the log is gone, \
+    restore log.db and orders.claims.db as they were used together with `payfold log restore` (at \
+    scale: topic and table); claims that are here are newer than a backup's: keep them (--claims). \
+    docs/how-to/corrupt.md";
 
-/// Adds the fix to an engine's error.
+/// Adds the fix to an engine's error. Damaged files are no matter for a restart: the exit
+/// code is 3.
 pub(crate) fn explain(error: EngineError) -> anyhow::Error {
     let fix = match &error {
         EngineError::Unavailable(_) => {
@@ -22,9 +25,7 @@ pub(crate) fn explain(error: EngineError) -> anyhow::Error {
         EngineError::Invalid(_) => {
             "correct the settings; `payfold check --connect` says what they should be"
         }
-        EngineError::Corrupt(_) => {
-            "don't change any file; docs/how-to/corrupt.md says how to recover"
-        }
+        EngineError::Corrupt(_) => return Fixable::difference(error.to_string(), CORRUPT_FIX),
     };
     Fixable::error(error.to_string(), fix)
 }

@@ -145,6 +145,9 @@ fn lost_claims_are_noticed_until_their_loss_is_accepted() {
     // Neither without the order store.
     take_out(&home, ORDERS, "orders");
     refused(&home, &words);
+    // An emptied file is not what a first start left.
+    std::fs::write(&claims, b"").expect("the home can be written");
+    refused(&home, &["emptied", "restore", "second payment"]);
     put(&home, &lost, CLAIMS);
     accepted(&home);
 

@@ -1,7 +1,7 @@
 //! Owns the refusals of a start at scale, on real servers. Each row breaks one thing, and has the
 //! words that `payfold run` and `payfold check --connect` name it with, and the fix. Invariant: a
 //! refused start ends with one error and one fix, and serves no request before. Its exit code is 1,
-//! or 3 where log, order store and claims don't belong together.
+//! or 3 where log, order store and claims are damaged or don't belong together.
 
 mod away;
 mod broker;

@@ -98,7 +98,8 @@ pub async fn verify(
     for topic in [Topic::Intake, Topic::Quarantine] {
         let extents = log.extent(topic).await?;
         progress.set_position(0);
-        progress.set_length(extents.iter().map(|one| one.last.saturating_sub(one.first)).sum());
+        let held = extents.iter().map(|one| (one.last + 1).saturating_sub(one.first.max(1)));
+        progress.set_length(held.sum());
         let mut walk = Walk::to_the_end(log, topic).await?;
         while let Some(page) = walk.next(PAGE).await? {
             for message in &page {

@@ -13,9 +13,10 @@ pub(super) struct CheckRow {
     pub(super) result: &'static str,
     pub(super) detail: String,
     pub(super) fix: String,
-    /// Whether the failure means that nothing can be stored; the command then exits with 3.
+    /// Whether nothing can be stored, or stored data is damaged or does not belong together; the
+    /// command then exits with 3.
     #[serde(skip)]
-    pub(super) stores_nothing: bool,
+    pub(super) is_grave: bool,
 }
 
 impl Row for CheckRow {
@@ -49,11 +50,11 @@ impl CheckRow {
         detail: impl Into<String>,
         fix: impl Into<String>,
     ) -> Self {
-        Self { stores_nothing: true, ..Self::failed(check, detail, fix) }
+        Self { is_grave: true, ..Self::failed(check, detail, fix) }
     }
 
     fn new(check: &'static str, result: &'static str, detail: String, fix: String) -> Self {
-        Self { check, result, detail, fix, stores_nothing: false }
+        Self { check, result, detail, fix, is_grave: false }
     }
 
     pub(super) fn of(check: &'static str, found: EngineState) -> Self {
@@ -67,8 +68,8 @@ impl CheckRow {
     /// A failed check from an error; `otherwise` is the fix if the error has none.
     pub(super) fn of_error(check: &'static str, error: &anyhow::Error, otherwise: &str) -> Self {
         let (detail, fix) = error::describe(error);
-        let stores_nothing = error::is_difference(error);
+        let is_grave = error::is_difference(error);
         let fix = fix.unwrap_or_else(|| otherwise.to_owned());
-        Self { stores_nothing, ..Self::failed(check, detail, fix) }
+        Self { is_grave, ..Self::failed(check, detail, fix) }
     }
 }

@@ -96,13 +96,14 @@ fn writable(file: &Path) -> Option<CheckRow> {
 /// stands still. Empty if none runs.
 fn process(data: &DataDir) -> Vec<CheckRow> {
     let Ok(file) = run_file::RunFile::read(data) else { return Vec::new() };
-    let ready = readiness(&file.admin_url);
-    let metrics = match ready.result {
-        "warn" => Ok(String::new()),
-        _ => admin_client::read_metrics(&file.admin_url),
+    let mut rows = match readiness(&file.admin_url) {
+        Ok(ready) => vec![ready],
+        Err(error) => {
+            let (detail, fix) = error::describe(&error);
+            return vec![CheckRow::warn("process", detail, fix.unwrap_or_default())];
+        }
     };
-    let mut rows = vec![ready];
-    match metrics {
+    match admin_client::read_metrics(&file.admin_url) {
         Ok(metrics) => rows.extend(halts(&metrics)),
         Err(error) => rows.push(CheckRow::of_error("process", &error, "")),
     }
@@ -119,17 +120,13 @@ fn halts(metrics: &str) -> impl Iterator<Item = CheckRow> {
     })
 }
 
-/// Whether the process is ready.
-fn readiness(url: &str) -> CheckRow {
-    match admin_client::ask_ready(url) {
-        Ok(None) => CheckRow::ok("process", format!("ready: {url}")),
-        Ok(Some(said)) => {
+/// Whether the process is ready. Errors: it does not answer.
+fn readiness(url: &str) -> anyhow::Result<CheckRow> {
+    Ok(match admin_client::ask_ready(url)? {
+        None => CheckRow::ok("process", format!("ready: {url}")),
+        Some(said) => {
             let fix = "see the last WARN or ERROR line of its log, which says what to do";
             CheckRow::storing_nothing("process", format!("{url} is not ready: {said}"), fix)
         }
-        Err(error) => {
-            let (detail, fix) = error::describe(&error);
-            CheckRow::warn("process", detail, fix.unwrap_or_default())
-        }
-    }
+    })
 }

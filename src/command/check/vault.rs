@@ -99,7 +99,16 @@ fn accounts(profiles: Vec<Profile>, document: &VaultDocument, place: &VaultPlace
         return vec![CheckRow::failed(
             "vault",
             without.join("; "),
-            "check the clock (timedatectl); if it is right, payfold key add PARTNER",
+            match place {
+                VaultPlace::File { .. } => {
+                    "payfold key add PARTNER --merchant MERCHANT --secret-file FILE, with the \
+                     partner's secret; if a key should be valid, check the clock (timedatectl)"
+                }
+                VaultPlace::Dir(_) => {
+                    "add a key file PARTNER.MERCHANT.ipn.KEYID with the partner's secret; if a \
+                     key should be valid, check the clock (timedatectl)"
+                }
+            },
         )];
     }
     let directory = match Directory::build(profiles, document) {

@@ -16,7 +16,7 @@ use payfold_engines::{EngineError, copy};
 use payfold_partners::vault::VaultPlace;
 
 use super::manifest::{CLAIMS, LOG, Manifest, ORDERS, VAULT};
-use crate::error::Fixable;
+use crate::error::{CORRUPT_FIX, Fixable};
 use crate::settings::Settings;
 use crate::wiring::{self, ChosenEngines, Engines, Paths};
 use crate::{output, vault};
@@ -98,8 +98,8 @@ pub(crate) async fn copied(from: &Path, to: &Path) -> anyhow::Result<()> {
     let bar = bar(from);
     let (source, target) = (from.to_owned(), to.to_owned());
     let mut work = tokio::task::spawn_blocking(move || {
-        copy::file(&source, &target)?;
-        copy::check(&target)
+        copy::file(&source, &target).map_err(explain)?;
+        copy::check(&target).map_err(explain_copy)
     });
     let done = loop {
         tokio::select! {
@@ -108,7 +108,19 @@ pub(crate) async fn copied(from: &Path, to: &Path) -> anyhow::Result<()> {
         }
     };
     bar.finish_and_clear();
-    done.map_err(explain)
+    done
+}
+
+/// The error of a finished copy. Its pages may have been damaged in the source, too.
+fn explain_copy(error: EngineError) -> anyhow::Error {
+    match error {
+        EngineError::Corrupt(_) => Fixable::difference(
+            format!("the copy is damaged: {error}"),
+            "copy to another disk; if that copy is damaged, too, its source is: don't change any \
+             file, docs/how-to/corrupt.md says how to recover",
+        ),
+        other => explain(other),
+    }
 }
 
 fn explain(error: EngineError) -> anyhow::Error {
@@ -118,9 +130,7 @@ fn explain(error: EngineError) -> anyhow::Error {
              folder"
         }
         EngineError::Invalid(_) => "check the data folder with `payfold check`",
-        EngineError::Corrupt(_) => {
-            "don't change any file; docs/how-to/corrupt.md says how to recover"
-        }
+        EngineError::Corrupt(_) => return Fixable::difference(error.to_string(), CORRUPT_FIX),
     };
     Fixable::error(error.to_string(), fix)
 }

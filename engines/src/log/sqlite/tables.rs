@@ -109,8 +109,11 @@ pub(super) fn log_id(connection: &Connection) -> Result<[u8; 16], EngineError> {
         let sql = "SELECT value FROM meta WHERE name = ?";
         let value =
             connection.query_row(sql, [name], |row| row.get::<_, rusqlite::types::Value>(0));
-        value.map_err(|error| {
-            EngineError::Corrupt(format!("this file is not a payfold log: {error}"))
+        value.map_err(|error| match seam_error(error) {
+            EngineError::Corrupt(why) => {
+                EngineError::Corrupt(format!("this file is not a payfold log: {why}"))
+            }
+            other => other,
         })
     };
     match meta("schema_version")? {

@@ -68,10 +68,15 @@ impl PairedClaims {
     pub fn unclaimed<'a>(&self, records: &[&'a [u8]]) -> Result<HashSet<&'a [u8]>, EngineError> {
         let mut wanted: HashSet<&[u8]> = records.iter().copied().collect();
         self.readers.with(|connection| {
+            // Files of older programs have no list of the newest; after a first start that was cut
+            // off there is no table at all.
             if has_table(connection, "latest")? {
                 remove_found(connection, LATEST, &mut wanted)?;
             }
-            remove_found(connection, ALL, &mut wanted)
+            if has_table(connection, "claims")? {
+                remove_found(connection, ALL, &mut wanted)?;
+            }
+            Ok(())
         })?;
         Ok(wanted)
     }
@@ -152,5 +157,15 @@ mod tests {
         drop(older);
         assert!(paired.unclaimed(&known).unwrap().is_empty());
         assert_eq!(paired.log_id(), Ok(None));
+    }
+
+    #[test]
+    fn a_file_of_a_first_start_that_was_cut_off_has_no_claims() {
+        let dir = tempfile::tempdir().unwrap();
+        let paired = PairedClaims::beside(&dir.path().join("orders.db"));
+        std::fs::write(paired.path(), "").unwrap();
+        assert_eq!((paired.exists(), paired.log_id()), (Ok(true), Ok(None)));
+        assert_eq!(paired.unclaimed(&[]), Ok(HashSet::new()));
+        assert_eq!(paired.unclaimed(&[b"record"]), Ok(HashSet::from([b"record".as_slice()])));
     }
 }

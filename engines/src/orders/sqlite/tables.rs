@@ -113,7 +113,12 @@ pub(super) fn footprint(connection: &Connection) -> Result<Footprint, EngineErro
 pub(super) fn check(connection: &Connection) -> Result<(), EngineError> {
     let sql = "SELECT value FROM meta WHERE name = 'schema_version'";
     let version: i64 = connection.query_row(sql, [], |row| row.get(0)).map_err(|error| {
-        EngineError::Corrupt(format!("this file is not a payfold order store: {error}"))
+        match seam_error(error) {
+            EngineError::Corrupt(why) => {
+                EngineError::Corrupt(format!("this file is not a payfold order store: {why}"))
+            }
+            other => other,
+        }
     })?;
     if version == SCHEMA_VERSION {
         return Ok(());
