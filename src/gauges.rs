@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::web::Data;
 use payfold_engines::clock::Clock;
@@ -16,6 +17,10 @@ use prometheus::{
 };
 
 use crate::data_dir::disk_free_bytes;
+
+/// How long a scrape waits for the log. Prometheus gives up after 10 s, and would count a process
+/// that waits longer as down.
+const LOG_READ_MAX: Duration = Duration::from_secs(3);
 
 /// The gauges and their sources.
 pub(crate) struct Gauges {
@@ -68,14 +73,16 @@ impl Gauges {
             Ok(free) => self.disk_free_bytes.set(i64::try_from(free).unwrap_or(i64::MAX)),
             Err(error) => tracing::warn!(%error, "the free disk space can't be read"),
         }
-        if let Some(log) = &self.log
-            && let Err(error) = self.refresh_log(&**log).await
-        {
+        let Some(log) = &self.log else { return };
+        let read = tokio::time::timeout(LOG_READ_MAX, self.refresh_log(&**log)).await;
+        let read = read.unwrap_or_else(|_| Err(anyhow::anyhow!("not within {LOG_READ_MAX:?}")));
+        if let Err(error) = read {
             tracing::warn!(error = format!("{error:#}"), "the size of the log can't be read");
         }
     }
 
     async fn refresh_log(&self, log: &dyn EventLog) -> anyhow::Result<()> {
+        let mut quarantine = Vec::new();
         for topic in Topic::ALL {
             let extents = log.extent(topic).await?;
             // Kafka extents have no bytes: brokers export the sizes of topics themselves.
@@ -84,16 +91,19 @@ impl Gauges {
                 let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
                 self.log_bytes.with_label_values(&[topic.name()]).set(bytes);
             }
+            if topic == Topic::Quarantine {
+                quarantine = extents;
+            }
         }
         let mut oldest = None;
-        for extent in log.extent(Topic::Quarantine).await?.iter().filter(|extent| extent.last > 0) {
+        for extent in quarantine.iter().filter(|extent| extent.last > 0) {
             let first = log.read_after(Topic::Quarantine, walk::before(extent), 1).await?;
             let received = first.first().map(search::received_at).transpose()?.flatten();
             oldest = [oldest, received].into_iter().flatten().min();
         }
         let age_ms = oldest.map_or(0, |at| self.clock.now().unix_ms().saturating_sub(at.unix_ms()));
         self.quarantine_oldest_seconds
-            .set(std::time::Duration::from_millis(age_ms.unsigned_abs()).as_secs_f64());
+            .set(Duration::from_millis(age_ms.unsigned_abs()).as_secs_f64());
         Ok(())
     }
 }

@@ -350,10 +350,16 @@ fn explain(error: &config::ConfigError, file: Option<&Path>) -> anyhow::Error {
     )
 }
 
+/// The names of all `PAYFOLD_*` variables. A bench takes them from its child process.
+pub(crate) fn variable_names() -> Vec<std::ffi::OsString> {
+    let names = std::env::vars_os().map(|(name, _)| name);
+    names.filter(|name| name.to_string_lossy().starts_with("PAYFOLD_")).collect()
+}
+
 /// The `PAYFOLD_*` variables that match a setting (names without the prefix), and the names of
 /// those that don't. Kubernetes injects such variables for a service named payfold, so an unknown
 /// variable is no error. Variables of flags (`PAYFOLD_CONFIG`, …) are in neither list.
-#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
+#[expect(clippy::disallowed_methods, reason = "this is the file that reads the environment")]
 fn known_variables() -> anyhow::Result<(HashMap<String, String>, Vec<String>)> {
     let known = all_names()?;
     let flags = ["config", "data", "admin_url", "admin_token_file"];

@@ -10,7 +10,7 @@ use payfold_bench::usage::{cpu_micros_of, memory_kib, memory_peak_kib};
 
 use crate::data_dir::DataDir;
 use crate::run_file::RunFile;
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
 
 /// How long a server may take to start.
 const START_MAX: Duration = Duration::from_secs(20);
@@ -62,6 +62,11 @@ impl ServerProcess {
         for flag in ["--listen-public", "--listen-shop", "--listen-admin", "--listen-sandbox"] {
             command.args([flag, "127.0.0.1:0"]);
         }
+        // What is measured hangs on the arguments alone, and a cluster that the shell's settings
+        // name is not joined.
+        for name in settings::variable_names() {
+            command.env_remove(name);
+        }
         let child = command
             // The budget of quarantine must not end: the bench measures appends of stale notices.
             .env("PAYFOLD_INGEST__QUARANTINE_BYTES_PER_HOUR", "1000000000000")
@@ -72,8 +77,8 @@ impl ServerProcess {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()?;
-        let settings = Settings { data: folder.join("payfold-data"), ..Settings::default() };
-        let data = DataDir::of(&settings);
+        let of_child = Settings { data: folder.join("payfold-data"), ..Settings::default() };
+        let data = DataDir::of(&of_child);
         let begun = Instant::now();
         loop {
             match RunFile::read(&data) {

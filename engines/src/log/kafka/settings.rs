@@ -75,14 +75,15 @@ pub struct KafkaSettings {
     pub ca_file: Option<PathBuf>,
     /// The SASL login; `None` for a cluster without authentication.
     pub login: Option<KafkaLogin>,
-    /// More librdkafka settings by their names. They override the defaults here, except those in
-    /// `FIXED` and `WITH_OWN_SETTING`, which `check` refuses.
+    /// More librdkafka settings by their names. They override the defaults here; `check` refuses
+    /// those in `FIXED` and `WITH_OWN_SETTING`.
     pub client: Vec<(String, String)>,
 }
 
 /// librdkafka settings that have a payfold setting, and which. Setting them here would bypass the
 /// checks of that setting.
-const WITH_OWN_SETTING: [(&str, &str); 7] = [
+const WITH_OWN_SETTING: [(&str, &str); 8] = [
+    ("queue.buffering.max.messages", "ingest.queue_max"),
     ("delivery.timeout.ms", "kafka.delivery_timeout_ms"),
     ("message.timeout.ms", "kafka.delivery_timeout_ms"),
     ("linger.ms", "kafka.linger_ms"),
@@ -93,8 +94,15 @@ const WITH_OWN_SETTING: [(&str, &str); 7] = [
 ];
 
 /// librdkafka settings that can't be set, because a guarantee of the log depends on each of them.
-const FIXED: [&str; 10] = [
+const FIXED: [&str; 17] = [
     "bootstrap.servers",
+    "metadata.broker.list",
+    "message.max.bytes",
+    "check.crcs",
+    "isolation.level",
+    "statistics.interval.ms",
+    "partition.assignment.strategy",
+    "delivery.report.only.error",
     "acks",
     "request.required.acks",
     "enable.idempotence",
@@ -237,10 +245,15 @@ impl KafkaSettings {
                 .set("sasl.username", &login.username)
                 .set("sasl.password", login.password.as_str());
         }
+        self.set_client(&mut config);
+        config
+    }
+
+    /// Sets what the operator has chosen, over the defaults.
+    fn set_client(&self, config: &mut ClientConfig) {
         for (name, value) in &self.client {
             config.set(name, value);
         }
-        config
     }
 
     /// The settings of a producer: per key in order, without duplicates, durable on all in-sync
@@ -275,6 +288,7 @@ impl KafkaSettings {
             .set("isolation.level", "read_uncommitted")
             // Only group members read the statistics.
             .set("statistics.interval.ms", "0");
+        self.set_client(&mut config);
         config
     }
 
@@ -328,6 +342,10 @@ mod tests {
         settings.client = vec![("message.timeout.ms".to_owned(), "0".to_owned())];
         let refused = settings.check().unwrap_err().to_string();
         assert!(refused.contains("set kafka.delivery_timeout_ms instead"), "{refused}");
+        let memory = ("queued.max.messages.kbytes".to_owned(), "1024".to_owned());
+        settings.client = vec![memory];
+        settings.check().unwrap();
+        assert_eq!(settings.member("g").get("queued.max.messages.kbytes"), Some("1024"));
         settings.client = vec![("socket.timeout.ms".to_owned(), "5000".to_owned())];
         assert_eq!(settings.check(), Ok(()));
         assert_eq!(settings.producer().get("acks"), Some("all"));
