@@ -41,8 +41,7 @@ pub enum ReleaseError {
     /// The reason for the release does not fit the rule that refused it.
     #[error(
         "it was refused with {code}, and {} skips the time rule only: correct the partner's \
-         profile and \
-         release it with profile-fixed, or dismiss it", because.as_str()
+         profile and release it with profile-fixed, or dismiss it", because.as_str()
     )]
     OtherRule {
         /// The code it was refused with.
@@ -52,9 +51,8 @@ pub enum ReleaseError {
     },
     /// It breaks the contract or today's profile.
     #[error(
-        "the profile does not admit it: {0}; correct the profile if it should, else dismiss it \
-         and have the partner \
-         send a correct notice"
+        "the profile does not admit it: {0}; correct the profile if it should, else have the \
+         partner send a correct notice, then dismiss this one"
     )]
     NotAdmissible(String),
     /// Its sealed bytes can't be opened.

@@ -25,6 +25,9 @@ pub(super) fn action_for(code: Code, flag: Option<Flag>, what: &str) -> String {
             "compare the notices (`payfold order show --facts`) with the partner's console; a \
              query settles it if the partner takes queries"
         }
+        Code::AmountDiffers | Code::CurrencyDiffers if is_refund => {
+            "ask the partner with both values how much went back to the payer"
+        }
         Code::AmountDiffers | Code::CurrencyDiffers => {
             "do not deliver before it is clear what was paid; ask the partner with both values"
         }
@@ -33,6 +36,9 @@ pub(super) fn action_for(code: Code, flag: Option<Flag>, what: &str) -> String {
         }
         Code::TimeDiffers => {
             "harmless for money; check zone and time format of the profile's [records]"
+        }
+        Code::DuplicatedThere if is_refund => {
+            "ask whether they paid the refund out twice; the settlement may be too low"
         }
         Code::DuplicatedThere => {
             "ask the partner whether they collected twice; the settlement may be too high"
@@ -84,7 +90,8 @@ pub(super) fn action_for_flag(flag: Flag) -> &'static str {
             "look for the order in the shop; its create request clears it, else agree who owns the \
              money and decide the flag"
         }
-        Flag::QueryDisagrees | Flag::Unconfirmed => {
+        Flag::QueryDisagrees => "ask the partner what became of the payment, then decide the flag",
+        Flag::Unconfirmed => {
             "ask the partner what became of the payment; a matching answer clears it, else decide \
              the flag"
         }

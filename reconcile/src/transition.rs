@@ -141,8 +141,8 @@ pub enum DecideError {
     /// The second decision is by the author of the first.
     #[error(
         "{by} has decided this before. It is critical and takes a second person, who runs the \
-         same command with their own token (--admin-token-file FILE). To withdraw the first \
-         decision, run the command with `withdraw` in place of the verb"
+         same command with their own token (--admin-token-file FILE). Its author can \
+         withdraw it: payfold reconcile withdraw, or payfold quarantine withdraw for a notice"
     )]
     SamePerson {
         /// The person.

@@ -51,7 +51,7 @@ pub fn a_damaged_record_is_skipped_once_a_person_parks_it(pair: Pair) {
     demo.system.metric_when("payfold_projector_partitions_halted", 1.0);
     until("what is not folded is seen", Duration::from_secs(20), || has_lag(&demo.system));
     let checked = home.payfold(&["check"]);
-    assert!(checked.stdout.contains("don't follow their notices"), "{checked:?}");
+    assert!(checked.stdout.contains("orders of some partitions don't follow"), "{checked:?}");
     demo.system.stop();
     assert!(home.log().contains(&format!("payfold log park {damaged}")), "{}", home.log());
     let verified = home.payfold(&["log", "verify"]);

@@ -183,9 +183,14 @@ fn what_cannot_be_released_is_refused_with_the_cause_and_dismissed() {
     assert!(problem.contains("refused with missing_field, and clock-fixed"), "{problem}");
     let problem = release(&missing, "profile-fixed");
     assert!(problem.contains("missing_field, paidAt is required"), "{problem}");
-    let nothing = ["quarantine", "release", "0-77", "--because", "clock-fixed", "--reason", "x"];
-    let nothing = stage.system.payfold(&nothing);
-    assert!(nothing.stderr.contains("there is nothing at 0-77"), "{}", nothing.stderr);
+    // What can't be judged does not stop the others; a mistyped position is found before any.
+    let both = ["0-77", &missing, "--because", "clock-fixed", "--reason", "x"];
+    let both = [&["quarantine", "release"], &both[..], &["--output", "jsonl"]].concat();
+    let both = results(&stage.system.payfold(&both));
+    assert!(both[0].1.contains("there is nothing at 0-77"), "{both:?}");
+    assert!(both[1].1.contains("refused with missing_field"), "{both:?}");
+    let mistyped = ["quarantine", "dismiss", &missing, "0:1", "--reason", "x"];
+    stage.system.payfold(&mistyped).fails(&["a position is written partition-offset"]);
     let no_reason = ["quarantine", "dismiss", &failed, "--reason", " "];
     let no_reason = stage.system.payfold(&[&no_reason[..], &["--output", "jsonl"]].concat());
     assert!(results(&no_reason)[0].1.contains("takes a reason"), "{no_reason:?}");

@@ -15,7 +15,9 @@ use super::pick::{self, NoticeFilter};
 use super::reading::{in_words, reading};
 use crate::admin_client::AdminClient;
 use crate::api::decisions::WithdrawRequest;
-use crate::api::quarantine::{DECIDE, DecideNotice, JUDGE, Judge, ReadNotice, WITHDRAW};
+use crate::api::quarantine::{
+    DECIDE, DecideNotice, JUDGE, Judge, JudgedNotice, ReadNotice, WITHDRAW,
+};
 use crate::args::{
     DismissArgs, Global, OutputArgs, OutputFormat, ReleaseArgs, WithdrawNoticesArgs,
 };
@@ -91,12 +93,41 @@ pub(crate) fn release(global: &Global, args: &ReleaseArgs) -> anyhow::Result<()>
     let progress =
         output::progress_bar(args.output.output, u64::try_from(chosen.len())?, "notices");
     let mut rows = Vec::new();
-    for one in &chosen {
-        rows.push(released(&client, args, (one, because))?);
+    let ended = add_rows(&mut rows, &chosen, |one| {
         progress.inc(1);
-    }
+        released(&client, args, (one, because))
+    });
     progress.finish_and_clear();
-    print_results(&rows, &args.output)
+    print_results(&rows, ended, &args.output)
+}
+
+/// Adds a row for each of these, up to an error that concerns all of them.
+fn add_rows<T>(
+    rows: &mut Vec<NoticeRow>,
+    all: &[T],
+    act: impl FnMut(&T) -> anyhow::Result<NoticeRow>,
+) -> anyhow::Result<()> {
+    all.iter().map(act).try_for_each(|row| row.map(|row| rows.push(row)))
+}
+
+/// The row of a notice: it is judged, then `act` says what becomes of it. Errors: the system can't
+/// be reached, or refuses the caller.
+fn row_of(
+    client: &AdminClient,
+    (position, because): (String, Option<Because>),
+    act: impl FnOnce(&JudgedNotice) -> (NoticeResult, String),
+) -> anyhow::Result<NoticeRow> {
+    match client.call(&JUDGE, &[&position], &Judge { because }) {
+        Ok(judged) => {
+            let (result, detail) = act(&judged);
+            Ok(NoticeRow { position, reads: judged.reads, result, detail })
+        }
+        Err(problem) if problem.is::<Fixable>() => Err(problem),
+        Err(problem) => {
+            let (result, detail) = (NoticeResult::Refused, format!("{problem:#}"));
+            Ok(NoticeRow { position, reads: None, result, detail })
+        }
+    }
 }
 
 fn named(args: &ReleaseArgs) -> anyhow::Result<Vec<NoticeToRelease>> {
@@ -149,23 +180,24 @@ fn released(
     (one, because): (&NoticeToRelease, Because),
 ) -> anyhow::Result<NoticeRow> {
     let position = one.position.to_string();
-    let judged = client.call(&JUDGE, &[&position], &Judge { because: Some(because) })?;
-    let needs_second_person = judged.reads.as_ref().is_some_and(|reads| reads.needs_second_person);
-    let (result, detail) = match (&one.released, judged.problem) {
-        (Some(by), _) => (NoticeResult::Already, by.clone()),
-        (None, Some(problem)) => (NoticeResult::Refused, problem),
-        (None, None) if args.dry_run => {
-            let people = if needs_second_person { "two people" } else { "one person" };
-            (NoticeResult::WouldBe, format!("takes {people}"))
+    row_of(client, (position.clone(), Some(because)), |judged| {
+        let reads = judged.reads.as_ref();
+        let needs_second_person = reads.is_some_and(|reads| reads.needs_second_person);
+        match (&one.released, &judged.problem) {
+            (Some(by), _) => (NoticeResult::Already, by.clone()),
+            (None, Some(problem)) => (NoticeResult::Refused, problem.clone()),
+            (None, None) if args.dry_run => {
+                let people = if needs_second_person { "two people" } else { "one person" };
+                (NoticeResult::WouldBe, format!("takes {people}"))
+            }
+            (None, None) => {
+                let (verdict, because) = (NoticeVerdict::Release, Some(because));
+                let reason = args.reason.clone().unwrap_or_default();
+                let request = DecideNotice { verdict, because, reason };
+                decided(client, &position, &request)
+            }
         }
-        (None, None) => {
-            let (verdict, because) = (NoticeVerdict::Release, Some(because));
-            let reason = args.reason.clone().unwrap_or_default();
-            let request = DecideNotice { verdict, because, reason };
-            decided(client, &position, &request)
-        }
-    };
-    Ok(NoticeRow { position, reads: judged.reads, result, detail })
+    })
 }
 
 /// Decides one notice.
@@ -230,19 +262,27 @@ fn each(
     client: &AdminClient,
     act: impl Fn(&str) -> (NoticeResult, String),
 ) -> anyhow::Result<()> {
+    // A mistyped position is found before anything is decided.
+    let positions: Vec<Position> =
+        positions.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
     let mut rows = Vec::new();
-    for text in positions {
-        let position = text.parse::<Position>()?.to_string();
-        let reads = client.call(&JUDGE, &[&position], &Judge::default())?.reads;
-        let (result, detail) = act(&position);
-        rows.push(NoticeRow { position, reads, result, detail });
-    }
-    print_results(&rows, output)
+    let ended = add_rows(&mut rows, &positions, |position| {
+        let position = position.to_string();
+        row_of(client, (position.clone(), None), |_| act(&position))
+    });
+    print_results(&rows, ended, output)
 }
 
-/// Prints a row for each notice, and a summary. Errors: a notice could not be decided.
-fn print_results(rows: &[NoticeRow], output: &OutputArgs) -> anyhow::Result<()> {
-    listing::print(output.output, rows)?;
+/// Prints the rows and a summary. Errors: what ended the decisions early, or a notice could not be
+/// decided.
+fn print_results(
+    rows: &[NoticeRow],
+    ended: anyhow::Result<()>,
+    output: &OutputArgs,
+) -> anyhow::Result<()> {
+    if !rows.is_empty() || ended.is_ok() {
+        listing::print(output.output, rows)?;
+    }
     let count = |wanted: NoticeResult| rows.iter().filter(|row| row.result == wanted).count();
     let refused = count(NoticeResult::Refused);
     if count(NoticeResult::Waits) > 0 {
@@ -252,6 +292,7 @@ fn print_results(rows: &[NoticeRow], output: &OutputArgs) -> anyhow::Result<()> 
             count(NoticeResult::Waits)
         ));
     }
+    ended?;
     if refused > 0 {
         return Err(Fixable::error(
             format!("{refused} of {} notices could not be decided", rows.len()),

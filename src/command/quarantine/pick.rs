@@ -3,6 +3,7 @@
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::walk::{self, Walk};
 use payfold_engines::log::{Delivered, Topic};
+use payfold_kit::search;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::position::Position;
 use payfold_schemas::record::{Parts, QuarantineRecord, Record};
@@ -10,6 +11,7 @@ use payfold_schemas::time::Time;
 
 use crate::args::NoticesArgs;
 use crate::error::Fixable;
+use crate::output;
 use crate::wiring::Engines;
 
 const PAGE: usize = 500;
@@ -68,8 +70,9 @@ fn moment(text: &str) -> anyhow::Result<Time> {
     Ok(SystemClock.now().plus_ms(-i64::try_from(age.as_millis())?))
 }
 
-/// Calls `take` with each matching notice after a position, until it breaks. Errors: the log's; a
-/// record that can't be read.
+/// Calls `take` with each matching notice after a position, until it breaks. A damaged record is
+/// named on standard error. Errors: the log's; a
+/// newer program wrote a record.
 pub(crate) async fn each(
     engines: &Engines,
     filter: &NoticeFilter<'_>,
@@ -80,7 +83,13 @@ pub(crate) async fn each(
     let mut walk = Walk::from(&*engines.log, Topic::Quarantine, places);
     while let Some(messages) = walk.next(PAGE).await? {
         for message in messages {
-            let Record { parts, raw, .. } = Record::decode(&message.value)?;
+            let Some(Record { parts, raw, .. }) = search::decode_undamaged(&message)? else {
+                output::error_line(&format!(
+                    "the record quarantine {} can't be read; payfold log verify says more",
+                    message.position
+                ));
+                continue;
+            };
             let Parts::Quarantine(record) = parts else { continue };
             if !filter.takes(&record) {
                 continue;

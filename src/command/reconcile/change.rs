@@ -1,5 +1,6 @@
 //! `payfold reconcile run|decide|withdraw|close`: the commands that change something.
 
+use std::path::Path;
 use std::time::Duration;
 
 use chrono::NaiveDate;
@@ -44,7 +45,7 @@ pub(crate) fn run(global: &Global, args: &ReconcileRunArgs) -> anyhow::Result<()
     };
     let ended = wait(&client, &ticket)?;
     match args.output.output {
-        OutputFormat::Table => print_run(&ended),
+        OutputFormat::Table => print_run(&ended, args.records.as_deref()),
         format => output::object(format, &ended)?,
     }
     if ended.result == RunResult::Incomplete {
@@ -81,8 +82,8 @@ fn wait(client: &AdminClient, ticket: &str) -> anyhow::Result<RunEnded> {
     }
 }
 
-/// Prints a run for people.
-fn print_run(ended: &RunEnded) {
+/// Prints a run for people; `file` holds the records, if they were not asked for.
+fn print_run(ended: &RunEnded, file: Option<&Path>) {
     let RunEnded { records, compared, findings, .. } = ended;
     output::line(&format!(
         "run       {} of {} {} ({})",
@@ -92,6 +93,12 @@ fn print_run(ended: &RunEnded) {
         "records   {}: {} lines, {} entries, {} ignored, {} bad",
         records.name, records.lines, records.entries, records.ignored, records.bad
     ));
+    if file.is_some() && records.entries == 0 && records.ignored > 0 {
+        output::line(&format!(
+            "          no line is an entry; payfold partner records {} FILE says why each is not",
+            ended.partner
+        ));
+    }
     for bad in &records.bad_lines {
         output::line(&format!("          line {}: {}", bad.line, bad.problem));
     }
