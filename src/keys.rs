@@ -192,8 +192,9 @@ fn warn_of_no_valid_key(directory: &Directory, now: Time) {
             tracing::warn!(
                 account = account.name(),
                 valid = validity::of_keys(keys.iter()),
-                "no key of this account is valid at {now}, so its notices are refused; check the \
-                    clock (timedatectl)"
+                "no key of this account is valid at {now}, so its notices are refused: add a key \
+                    with the partner's secret (payfold key add, or a file of the vault's \
+                    folder); if one should be valid, check the clock (timedatectl)"
             );
         }
     }

@@ -124,8 +124,8 @@ impl Intake {
             tracing::error!(
                 topic = topic.name(),
                 reason,
-                "the log takes no appends: notices are answered 503 until it does; check its disk \
-                 or broker"
+                "the log takes no appends: notices are answered 503 until it does, and partners \
+                 send them again; what was answered 200 is stored; check the log's disk or broker"
             );
         }
         Refusal::with_retry(RefusalCode::StorageUnavailable, RETRY_AFTER_S)

@@ -131,12 +131,11 @@ fn observe_delivery(sending: SentNotice) -> ObservedDelivery {
 
 fn observe_attempt(attempt: &SendAttempt) -> SentAttempt {
     let http = match attempt.outcome {
-        AttemptOutcome::Acked => Some(200),
-        AttemptOutcome::Refused(status) => Some(status),
+        AttemptOutcome::Acked(status) | AttemptOutcome::Refused(status) => Some(status),
         AttemptOutcome::Unanswered => None,
     };
-    let acked = attempt.outcome == AttemptOutcome::Acked;
-    SentAttempt { at: attempt.at, timestamp: attempt.timestamp, http, acked }
+    let SendAttempt { at, timestamp, outcome } = *attempt;
+    SentAttempt { at, timestamp, http, acked: outcome.is_acked() }
 }
 
 pub(crate) async fn list_troubles() -> HttpResponse {

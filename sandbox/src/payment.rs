@@ -95,12 +95,19 @@ pub(crate) struct SendAttempt {
 /// The result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AttemptOutcome {
-    /// Acknowledged as the profile says; in the contract by 200 with an empty body.
-    Acked,
+    /// Acknowledged as the profile says, with this status; in the contract by 200 with an empty
+    /// body.
+    Acked(u16),
     /// Another answer.
     Refused(u16),
     /// No answer.
     Unanswered,
+}
+
+impl AttemptOutcome {
+    pub(crate) fn is_acked(self) -> bool {
+        matches!(self, Self::Acked(_))
+    }
 }
 
 /// The parameters of a new session.
@@ -172,7 +179,7 @@ impl Payment {
         progress.attempts += 1;
         let is_remembered = progress.attempts <= ATTEMPTS_MAX;
         let notice = &mut progress.notices[index];
-        notice.acked |= attempt.outcome == AttemptOutcome::Acked;
+        notice.acked |= attempt.outcome.is_acked();
         if is_remembered {
             notice.attempts.reserve_exact(1);
             notice.attempts.push(attempt);

@@ -156,7 +156,7 @@ impl NoticeSender {
             let outcome = self.send(payment, &signed.notice).await;
             let (at, timestamp) = (self.clock.now(), signed.timestamp);
             payment.record_attempt(index, SendAttempt { at, timestamp, outcome });
-            if outcome == AttemptOutcome::Acked || stops_retrying(rules.retry_policy, outcome) {
+            if outcome.is_acked() || stops_retrying(rules.retry_policy, outcome) {
                 return;
             }
             if attempt < attempts_max {
@@ -245,7 +245,7 @@ impl NoticeSender {
                 Ok(Some(chunk)) if body.len() <= ANSWER_BYTES_MAX => body.extend(chunk),
                 Ok(Some(_)) => return AttemptOutcome::Refused(status),
                 Ok(None) if payment.account.is_acknowledgement(status, &body) => {
-                    return AttemptOutcome::Acked;
+                    return AttemptOutcome::Acked(status);
                 }
                 Ok(None) => return AttemptOutcome::Refused(status),
                 Err(_) => return AttemptOutcome::Unanswered,

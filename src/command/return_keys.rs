@@ -38,7 +38,8 @@ pub(crate) fn fix(sharing: &[&Account]) -> String {
         )
     });
     format!(
-        "{command}, if the partner can sign returns with a separate key; SECURITY.md says when it \
-         does no harm"
+        "if the partner can sign returns with a separate key: first {command} with the key in \
+         force, then the new one (docs/how-to/rotate-keys.md); SECURITY.md says when one key for \
+         both does no harm"
     )
 }

@@ -52,7 +52,10 @@ fn read_profile(code: &PartnerCode, path: &str) -> anyhow::Result<Profile> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Fixable::error(
             format!("the profile {path} of partner {code} can't be read: {error}"),
-            "set profile = \"default\", or the path of a TOML file",
+            format!(
+                "correct the path in [partners.{code}], or write the profile with payfold partner \
+                 new {code}; profile = \"default\" is the contract's"
+            ),
         )
     })?;
     let profile = Profile::parse(code, &text)

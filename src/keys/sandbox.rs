@@ -66,8 +66,8 @@ impl SandboxAccounts {
         }
         Fixable::error(
             format!("the sandbox role can't sign notices: {}", self.waiting.join("; ")),
-            "check the clock (timedatectl); if it is right, payfold key add PARTNER, or run \
-                without the role",
+            "payfold key add PARTNER, or run without the role; if a key should be valid, check the \
+                clock (timedatectl)",
         )
     }
 }

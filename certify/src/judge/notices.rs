@@ -221,7 +221,9 @@ pub(super) fn check_timestamps(observed: &RunObservations) -> Tally {
         let (at, time) = (delivery.at, ipn.time?);
         let off = rule.judge(time, at).is_err();
         let seconds = at.nanos_since(time) / 1_000_000_000;
-        check_result(off.then(|| format!("has a timestamp {seconds} s before its arrival")))
+        let side = if seconds < 0 { "after" } else { "before" };
+        let apart = seconds.unsigned_abs();
+        check_result(off.then(|| format!("has a timestamp {apart} s {side} its arrival")))
     });
     let off_ms = |(delivery, ipn): (&IpnDelivery, &SignedIpn)| {
         ipn.time.map(|time| delivery.at.nanos_since(time).unsigned_abs() / 1_000_000)

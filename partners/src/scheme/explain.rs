@@ -221,6 +221,7 @@ fn try_key(
         account: account.to_owned(),
         sign: sign.name.clone(),
         key: format!("{}{state}", key.id),
+        is_valid: state.is_empty(),
         text: String::new(),
         expected: None,
         matches: false,

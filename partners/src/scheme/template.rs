@@ -241,7 +241,14 @@ impl TemplateParser<'_> {
         let inside = &self.rest[1..end];
         let written = self.rest[..=end].to_owned();
         self.rest = &self.rest[end + 1..];
-        let mut parts = inside.split('|');
+        // A quoted name may hold a bar. The arguments of filters are not quoted.
+        let (mut in_name, mut is_quoted) = (true, false);
+        let mut parts = inside.split(|character| {
+            is_quoted ^= in_name && character == '"';
+            let ends = character == '|' && !is_quoted;
+            in_name &= !ends;
+            ends
+        });
         let name = parts.next().unwrap_or_default().trim();
         let source = source(name, self.names)?;
         let filters = parts.map(|part| Filter::parse(part.trim())).collect::<Result<_, _>>()?;
@@ -375,6 +382,14 @@ mod tests {
         let quoted = Template::parse("{data.\"a.b}\".c}", &names()).unwrap();
         let steps = vec!["a.b}".to_owned(), "c".to_owned()];
         assert_eq!(quoted.single().unwrap().source, TokenSource::Field(3, steps));
+        let with_bar = Template::parse("{f.\"a|b\"|upper}", &names()).unwrap();
+        let token = with_bar.single().unwrap();
+        assert_eq!(token.source, TokenSource::Field(0, vec!["a|b".to_owned()]));
+        assert_eq!(token.filters, [Filter::parse("upper").unwrap()]);
+        // A quotation mark in a filter's argument quotes nothing.
+        let cut = Template::parse("{f.a|after:\"t\":\"|before:\"}", &names()).unwrap();
+        let filters = ["after:\"t\":\"", "before:\""].map(|text| Filter::parse(text).unwrap());
+        assert_eq!(cut.single().unwrap().filters, filters);
         for (text, source) in [
             ("{body}", TokenSource::Body),
             ("{p.all}", TokenSource::Pairs(0)),

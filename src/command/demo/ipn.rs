@@ -65,7 +65,7 @@ pub(crate) fn run(global: &Global, args: &DemoIpnArgs) -> anyhow::Result<()> {
         if settled.summary.fulfil { "  fulfil" } else { "" }
     ));
     output::line(&format!(
-        "see       payfold order show {PARTNER} {MERCHANT} {} --facts",
+        "see       payfold order show {PARTNER}/{MERCHANT}/{} --facts",
         opened.order.order_id
     ));
     Ok(())
@@ -148,8 +148,8 @@ fn watch(loaded: &Loaded, key: &OrderKey, done: impl Fn(&Order) -> bool) -> anyh
             if begun.elapsed() > WATCH_MAX {
                 return Err(Fixable::error(
                     format!("order {key} was not folded within {} s", WATCH_MAX.as_secs()),
-                    "check that the running system has the projector role; payfold log stats \
-                     shows its lag",
+                    "payfold check says what is wrong; payfold log stats shows the lag of the \
+                     projector role",
                 ));
             }
             tokio::time::sleep(POLL).await;

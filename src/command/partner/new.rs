@@ -7,7 +7,7 @@ use payfold_partners::profile::{Profile, STARTERS, ShippedProfile, StarterProfil
 use payfold_schemas::ids::PartnerCode;
 
 use crate::args::NewPartnerArgs;
-use crate::error::Fixable;
+use crate::error::{Fixable, is_there};
 use crate::output;
 
 /// The file name of the JSON Schema with which editors check a profile; it is written beside the
@@ -20,35 +20,41 @@ pub(super) fn run(args: &NewPartnerArgs) -> anyhow::Result<()> {
     // The written profile must be valid for this partner code.
     Profile::parse(&code, profile)?;
     let path = args.dir.join(format!("{code}.toml"));
+    let vectors = vectors.map(|text| (args.dir.join(format!("{code}.vectors.json")), text));
+    // All or nothing: a second try would meet what the first has written.
+    for path in [Some(&path), vectors.as_ref().map(|(path, _)| path)].into_iter().flatten() {
+        if is_there(path)? {
+            return Err(exists_already(path));
+        }
+    }
     write_new(&path, &format!("#:schema ./{SCHEMA}\n{profile}"))?;
     output::line(&format!("profile  {}", path.display()));
     let schema = args.dir.join(SCHEMA);
-    if !schema.exists() {
+    if !is_there(&schema)? {
         write_new(&schema, &super::source::schema())?;
         output::line(&format!("schema   {}", schema.display()));
     }
-    if let Some(vectors) = vectors {
-        let path = args.dir.join(format!("{code}.vectors.json"));
-        write_new(&path, vectors)?;
+    if let Some((path, text)) = &vectors {
+        write_new(path, text)?;
         output::line(&format!("vectors  {}", path.display()));
     }
     let path = path.display();
     let with_vectors = |step: String| Some(step).filter(|_| vectors.is_some());
+    let sample = if vectors.is_some() { ", and put its sample into the vectors" } else { "" };
     let steps = [
-        Some(
-            "adapt the profile to the partner's documentation, and put its sample into the vectors"
-                .to_owned(),
-        ),
+        Some(format!("adapt the profile to the partner's documentation{sample}")),
         with_vectors(format!("payfold partner vectors {code} --profile {path}")),
-        Some(format!("in payfold.toml: [partners.{code}] profile = \"{path}\"")),
+        Some(format!(
+            "in payfold.toml, below [partners.{code}]: profile = \"{path}\", and api_url = \"…\" \
+             if the profile has [create] or [query]"
+        )),
         Some(format!("payfold key add {code} --merchant <merchantCode> --secret-file <file>")),
         Some(format!(
             "the partner sends notices to /api/payment/ipn/{code}; payfold partner explain {code} \
              says why one is refused"
         )),
         with_vectors(format!(
-            "if the profile has [create]: set api_url in payfold.toml; payfold partner draft \
-             {code} shows the request"
+            "if the profile has [create]: payfold partner draft {code} shows the request"
         )),
     ];
     output::line("\nnext:");
@@ -77,16 +83,20 @@ fn texts(name: &str) -> anyhow::Result<(&'static str, Option<&'static str>)> {
     ))
 }
 
+fn exists_already(path: &Path) -> anyhow::Error {
+    Fixable::error(
+        format!("{} exists already", path.display()),
+        "move it away, or choose another folder with --dir",
+    )
+}
+
 /// Writes a new file. Errors: it exists already.
 fn write_new(path: &Path, text: &str) -> anyhow::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     let file = options.write(true).create_new(true).open(path);
     let mut file = match file {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            return Err(Fixable::error(
-                format!("{} exists already", path.display()),
-                "move it away, or choose another folder with --dir",
-            ));
+            return Err(exists_already(path));
         }
         other => other.with_context(|| format!("{} can't be written", path.display()))?,
     };

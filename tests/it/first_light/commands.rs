@@ -53,7 +53,7 @@ fn exit_codes_separate_success_failure_usage_and_difference() {
     assert_eq!(failed["check"], "profiles");
     let (detail, fix) = (failed["detail"].to_string(), failed["fix"].to_string());
     assert!(detail.contains("missing.toml") && !detail.contains("fix"), "{detail}");
-    assert!(fix.contains("the path of a TOML file"), "{fix}");
+    assert!(fix.contains("correct the path in [partners.acme]"), "{fix}");
 }
 
 /// Each account that can't be used has a row; its detail says what is wrong, its fix how to correct

@@ -174,7 +174,7 @@ fn signed_notices_are_verified_and_forged_ones_found() {
 
     // Years later: keys are retired, an account is closed.
     home.payfold(&["account", "set", "razorpay", "RZP", "--disabled"]).ok();
-    home.payfold(&["key", "retire", "momo", "first"]).ok();
+    home.payfold(&["key", "retire", "momo", "first", "--last"]).ok();
     home.payfold(&["key", "add", "acme", "--overlap", "0s", "--key-id", "second"]).ok();
     assert_eq!(verify(&home, &[]).code(), 0);
 

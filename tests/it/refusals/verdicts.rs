@@ -68,7 +68,7 @@ fn an_old_key_counts_in_its_overlap_and_not_after_it() {
         let uses = format!("payfold_ingest_key_uses_total{{key_id=\"{key}\",partner=\"acme\"}}");
         assert!(metrics.contains(&uses), "{uses}");
     }
-    system.payfold(&["key", "retire", "acme", "k-2", "--merchant", "SHOP"]).ok();
+    system.payfold(&["key", "retire", "acme", "k-2", "--merchant", "SHOP", "--last"]).ok();
     system.ipn_when(401, || of("SHOP", "second"));
 }
 

@@ -161,7 +161,7 @@ impl<'a> RequestBuilder<'a> {
             draft.base = self.render(base, &draft, &values)?.trim_end_matches('/').to_owned();
         }
         self.add_fields(FieldGroup::WithoutSignature, &mut draft, &values)?;
-        let (signed_path, signed_body) = self.parts_with_signature();
+        let (signed_path, signed_body) = self.rule.parts_with_signature();
         if !signed_path {
             draft.target = self.build_target(&draft, &values)?;
         }
@@ -210,16 +210,6 @@ impl<'a> RequestBuilder<'a> {
             let filters = token.filters.iter();
             !filters.fold(order.as_bytes().to_vec(), |v, filter| filter.apply(v)).is_empty()
         })
-    }
-
-    /// Whether the address holds the signature, and whether the body does.
-    fn parts_with_signature(&self) -> (bool, bool) {
-        let rule = self.rule;
-        let place = rule.place_of_fields().filter(|_| rule.has_sign_field());
-        let in_path = rule.holds_sign(&rule.path) || place == Some(FieldsPlace::Address);
-        let in_body = rule.holds_sign(&rule.body)
-            || matches!(place, Some(FieldsPlace::FormBody | FieldsPlace::JsonBody));
-        (in_path, in_body)
     }
 
     /// Adds the fields of one group, in the order of the file.

@@ -236,9 +236,14 @@ impl CallRule {
         self.reaches(template, &TokenSource::Value(SIGN))
     }
 
-    /// Whether some field holds the signature.
-    pub(crate) fn has_sign_field(&self) -> bool {
-        self.fields.all.iter().any(|(_, template)| names_sign(template))
+    /// Whether the address holds the signature, and whether the body does.
+    pub(crate) fn parts_with_signature(&self) -> (bool, bool) {
+        let is_in_field = self.fields.all.iter().any(|(_, template)| names_sign(template));
+        let place = self.place_of_fields().filter(|_| is_in_field);
+        let in_path = self.holds_sign(&self.path) || place == Some(FieldsPlace::Address);
+        let in_body = self.holds_sign(&self.body)
+            || matches!(place, Some(FieldsPlace::FormBody | FieldsPlace::JsonBody));
+        (in_path, in_body)
     }
 
     /// The template of the field with this path.

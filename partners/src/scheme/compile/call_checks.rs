@@ -1,7 +1,7 @@
 //! Owns the checks of a whole call. A call that passes them has a plain path, no secret in its
 //! address, and a signature over no part that holds the signature.
 
-use crate::scheme::call::rule::{ACCESS_TOKEN, CallRule, FieldsPlace, SIGN, names_source};
+use crate::scheme::call::rule::{ACCESS_TOKEN, CallRule, SIGN, names_source};
 use crate::scheme::compile::compiler::ProfileCompiler;
 use crate::scheme::compile::lint_mode::LintMode;
 use crate::scheme::file::call::CallFile;
@@ -59,10 +59,7 @@ impl ProfileCompiler {
             Some(sign) => {
                 let over =
                     |sources: &[TokenSource]| sources.iter().any(|s| names_source(&sign.text, s));
-                let place = rule.place_of_fields().filter(|_| rule.has_sign_field());
-                let in_path = rule.holds_sign(&rule.path) || place == Some(FieldsPlace::Address);
-                let in_body = rule.holds_sign(&rule.body)
-                    || place.is_some_and(|place| place != FieldsPlace::Address);
+                let (in_path, in_body) = rule.parts_with_signature();
                 if (in_path && over(&[TokenSource::Path, TokenSource::Query, TokenSource::Url]))
                     || (in_body && over(&[TokenSource::Body]))
                     || rule.holds_sign(&sign.text)

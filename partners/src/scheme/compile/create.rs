@@ -280,9 +280,8 @@ impl ProfileCompiler {
     /// fits.
     fn check_whole_create(&mut self, file: &CreateFile, create: &SchemeCreate) {
         let (at, rule) = (file.call.head.path.span(), &create.rule);
-        let is_sent = |value| rule.sends(value);
         for (value, name) in [(ORDER, "order"), (AMOUNT, "amount")] {
-            if !is_sent(value) {
+            if !rule.sends(value) {
                 let problem =
                     format!("{{{name}}} is not sent: the partner would not know which {name}");
                 self.report(at.clone(), problem);
@@ -294,7 +293,7 @@ impl ProfileCompiler {
                 self.report(at.clone(), problem);
             }
         }
-        if create.currencies.len() != 1 && !is_sent(CURRENCY) {
+        if create.currencies.len() != 1 && !rule.sends(CURRENCY) {
             let problem = "{currency} is not sent, so the amount could be of any currency; send \
                 it, or list the only one: currencies = { VND = \"VND\" }";
             self.report(at.clone(), problem);
@@ -305,14 +304,15 @@ impl ProfileCompiler {
                 client_certificate = true";
             self.report(at, problem);
         }
-        let sends_expiry = [EXPIRES, EXPIRES_IN_S, EXPIRES_IN_MIN].into_iter().any(is_sent);
+        let sends_expiry =
+            [EXPIRES, EXPIRES_IN_S, EXPIRES_IN_MIN].into_iter().any(|value| rule.sends(value));
         let answer_has_expiry = create.offer.as_ref().is_some_and(|offer| offer.expires.is_some());
         let problem = match create.expiry {
             ExpirySource::Request if !sends_expiry => {
                 "expiry = \"request\" needs {expires}, {expires_in_s} or {expires_in_min} in what \
                  is sent"
             }
-            ExpirySource::Ttl if sends_expiry || is_sent(EXPIRES_ASKED) => {
+            ExpirySource::Ttl if sends_expiry || rule.sends(EXPIRES_ASKED) => {
                 "an expiry is sent to the partner, so write expiry = \"request\""
             }
             ExpirySource::Response if !answer_has_expiry => {

@@ -24,6 +24,8 @@ pub struct SignatureAttempt {
     pub sign: String,
     /// The key id, and whether the key was valid then.
     pub key: String,
+    #[serde(skip)]
+    pub(super) is_valid: bool,
     /// The signed text, with the secret masked.
     #[serde(rename = "signingText")]
     pub text: String,

@@ -111,6 +111,9 @@ pub(super) fn why_unsigned(attempts: &[SignatureAttempt], not_for: Option<String
             format!("key {} has made this signature, and it is not valid now", attempt.key)
         }
         None if attempts.is_empty() => "the account has no key".to_owned(),
+        None if attempts.iter().all(|attempt| !attempt.is_valid) => {
+            "no key of the account is valid now, and none has made this signature".to_owned()
+        }
         None => "no key of the account has made this signature".to_owned(),
     }
 }
