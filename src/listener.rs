@@ -27,8 +27,8 @@ const ADMIN_WORKERS: Workers = Workers { count: 1, blocking_max: 16 };
 const SHUTDOWN_S: u64 = 1;
 /// How long a refused sender may keep sending before its connection is closed.
 const DISCONNECT: Duration = Duration::from_secs(1);
-/// Longest time to an answer once the request is complete: an append that times out (4 s by
-/// default), and 2 s to spare.
+/// Longest time to an answer once the request is complete: an append that is not durable after
+/// 5 s, and 1 s to spare.
 const ANSWER: Duration = Duration::from_secs(6);
 
 /// A bound listener and its server.

@@ -1,5 +1,5 @@
 //! Owns the verified notice: account, key, content or fault, and the partner's own responses. It is
-//! the same for the default scheme and for custom schemes. Only `Directory` constructs one.
+//! the same for the default scheme and for custom schemes. Only their verification constructs one.
 
 use std::sync::Arc;
 

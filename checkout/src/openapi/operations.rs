@@ -115,8 +115,8 @@ fn events() -> Value {
         "description":
             "Server-sent events: `id` is the version, `event` is `payment`, `data` is the \
              Payment as JSON. The first event is the payment as it is, unless Last-Event-ID \
-             names that version; each change follows. A comment is sent after 15 s without an \
-             event. The stream ends when the process is replaced: open it again.",
+             names that version; its newest state follows after changes. A comment is sent after \
+             15 s without an event. The stream ends when the process is replaced: open it again.",
         "headers": {
             "Cache-Control": header("Always `no-store`."),
             "X-Accel-Buffering": header("Always `no`: proxies must not buffer events."),

@@ -94,13 +94,12 @@ const WITH_OWN_SETTING: [(&str, &str); 8] = [
 ];
 
 /// librdkafka settings that can't be set, because a guarantee of the log depends on each of them.
-const FIXED: [&str; 17] = [
+const FIXED: [&str; 16] = [
     "bootstrap.servers",
     "metadata.broker.list",
     "message.max.bytes",
     "check.crcs",
     "isolation.level",
-    "statistics.interval.ms",
     "partition.assignment.strategy",
     "delivery.report.only.error",
     "acks",
