@@ -96,8 +96,8 @@ async fn switch(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> A
     let MovePublication { reason, build, force } = read(&SWITCH, &body)?;
     let asked = decision_request(&admin, author, &reason)?;
     let switched = backend.service.switch(&asked, SwitchTarget { build, force }).await?;
-    let tables = switched.publication.build;
-    tracing::info!(author = %asked.author, tables, "a switch is decided");
+    let build = switched.publication.build;
+    tracing::info!(author = %asked.author, build, "a switch is decided");
     answer(&SWITCH, &switched)
 }
 
@@ -106,8 +106,8 @@ async fn roll_back(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -
     let MovePublication { reason, build, force } = read(&ROLL_BACK, &body)?;
     let asked = decision_request(&admin, author, &reason)?;
     let switched = backend.service.roll_back(&asked, SwitchTarget { build, force }).await?;
-    let tables = switched.publication.build;
-    tracing::info!(author = %asked.author, tables, "a rollback is decided");
+    let build = switched.publication.build;
+    tracing::info!(author = %asked.author, build, "a rollback is decided");
     answer(&ROLL_BACK, &switched)
 }
 

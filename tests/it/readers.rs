@@ -272,7 +272,7 @@ fn readers_that_are_killed_during_a_rebuild_end_as_the_store_does() {
         let Done { status, stderr, .. } = with_reason(&home, &["switch"]);
         // Decided by a call before this one that ended at its timeout.
         let is_decided = |says: &&str| stderr.contains(*says);
-        let decided = ["there is no unpublished build", "is not complete in every partition yet"];
+        let decided = ["there is no new build", "is not complete in every partition yet"];
         let is_done = status.success() || decided.iter().any(is_decided);
         if is_done { Ok(()) } else { Err(stderr) }
     });

@@ -93,7 +93,7 @@ pub fn the_tour_can_be_followed(pair: Pair) {
     Inside::of(&home).settle();
     let plan = rebuild(&home, &["plan"]).ok();
     assert!(plan.contains("makes build 2"), "{plan}");
-    with_reason(&home, &["switch"]).fails(&["no unpublished build"]);
+    with_reason(&home, &["switch"]).fails(&["no new build"]);
     let started = with_reason(&home, &["start", "--drill", "--throttle", "100000"]).ok();
     assert!(started.contains("build 2 has started"), "{started}");
     rebuild(&home, &["status", "--watch"]).ok();

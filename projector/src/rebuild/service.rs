@@ -43,7 +43,7 @@ pub struct BuildRequest {
 /// The build to be published next.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SwitchTarget {
-    /// Its number; `None` for the unpublished build, or the previous one in a rollback.
+    /// Its number; `None` for the new build, or the previous one in a rollback.
     pub build: Option<u32>,
     /// Whether to switch although orders are missing in it.
     pub force: bool,
@@ -79,7 +79,7 @@ impl RebuildService {
     }
 
     /// Starts a build, which folds the log from its beginning; returns its number. Errors:
-    /// `Refused` while an unpublished build exists, or once intake has grown into a second epoch.
+    /// `Refused` while there is a new build, or once intake has grown into a second epoch.
     pub async fn start_build(
         &self,
         request: &DecisionRequest,
@@ -94,11 +94,11 @@ impl RebuildService {
         }
         let known = self
             .journal
-            .decide(request, |known| match unpublished_build(known) {
+            .decide(request, |known| match new_build(known) {
                 Some(other) => Err(refused(format!(
                     "build {other} is not published yet, and there can be only one such build: \
-                     wait until it is ready and switch to it, or drop it with \
-                     `payfold rebuild drop {other} --yes`"
+                     wait until it is ready, compare it (`payfold rebuild diff`) and switch to it, \
+                     or drop it with `payfold rebuild drop {other} --yes`"
                 ))),
                 None => Ok(JournalEntry::BuildStarted {
                     build: known.next_build(),
@@ -107,10 +107,10 @@ impl RebuildService {
                 }),
             })
             .await?;
-        Ok(unpublished_build(&known).unwrap_or_default())
+        Ok(new_build(&known).unwrap_or_default())
     }
 
-    /// Pauses or resumes the unpublished build, and sets its speed limit if one is given; returns
+    /// Pauses or resumes the new build, and sets its speed limit if one is given; returns
     /// its number. A resumed build is started again in this process if its projector has
     /// failed.
     pub async fn set_speed(
@@ -121,13 +121,13 @@ impl RebuildService {
         let known = self
             .journal
             .decide(request, |known| {
-                let build = unpublished_build(known).ok_or_else(no_unpublished_build)?;
+                let build = new_build(known).ok_or_else(no_new_build)?;
                 let before = known.get(build).and_then(|record| record.facts_per_s);
                 let facts_per_s = facts_per_s.or(before);
                 Ok(JournalEntry::SpeedSet { build, paused, facts_per_s })
             })
             .await?;
-        let build = unpublished_build(&known).unwrap_or_default();
+        let build = new_build(&known).unwrap_or_default();
         if !paused {
             self.monitor.clear_failure(build);
         }
@@ -143,7 +143,7 @@ impl RebuildService {
         let known = self.journal.read().await?;
         let build = match target.build {
             Some(build) => build,
-            None => unpublished_build(&known).ok_or_else(no_unpublished_build)?,
+            None => new_build(&known).ok_or_else(no_new_build)?,
         };
         self.decide_switch(request, (build, target), &known).await
     }
@@ -268,8 +268,8 @@ impl RebuildService {
     }
 }
 
-/// The build that was never published; there is at most one.
-pub fn unpublished_build(known: &Builds) -> Option<u32> {
+/// The new build, which was never published; there is at most one.
+pub fn new_build(known: &Builds) -> Option<u32> {
     known.existing().find(|(_, record)| !record.was_published).map(|(build, _)| build)
 }
 
@@ -328,8 +328,8 @@ fn check_ready(status: &BuildStatus) -> Result<(), DecideError> {
     }
 }
 
-fn no_unpublished_build() -> DecideError {
-    refused("there is no unpublished build: `payfold rebuild start` starts one")
+fn no_new_build() -> DecideError {
+    refused("there is no new build: `payfold rebuild start` starts one")
 }
 
 fn no_build(build: u32) -> DecideError {

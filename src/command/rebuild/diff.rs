@@ -3,7 +3,7 @@
 use payfold_engines::orders::Cursor;
 use payfold_projector::rebuild::build_join::BuildJoin;
 use payfold_projector::rebuild::difference::Comparison;
-use payfold_projector::rebuild::service::unpublished_build;
+use payfold_projector::rebuild::service::new_build;
 use payfold_projector::rebuild::status::load_build_statuses;
 
 use super::difference_report::DifferenceReport;
@@ -37,7 +37,7 @@ async fn compare(
     report: &mut DifferenceReport<'_>,
 ) -> anyhow::Result<()> {
     let known = journal(engines).await?;
-    let tables = args.build.or_else(|| unpublished_build(&known)).ok_or_else(|| {
+    let build = args.build.or_else(|| new_build(&known)).ok_or_else(|| {
         Fixable::error(
             "there is no build in progress to compare",
             "start one with payfold rebuild start --reason TEXT, or give an earlier build with \
@@ -46,22 +46,22 @@ async fn compare(
     })?;
     let base = engines.base()?;
     let all = load_build_statuses(&*engines.log, &**base, &known).await.map_err(explain)?;
-    let standing = all.iter().find(|one| one.build == tables).ok_or_else(|| {
+    let standing = all.iter().find(|one| one.build == build).ok_or_else(|| {
         Fixable::error(
-            format!("build {tables} does not exist"),
+            format!("build {build} does not exist"),
             "list the builds with payfold rebuild status",
         )
     })?;
     if !standing.is_caught_up() {
         return Err(Fixable::error(
             format!(
-                "build {tables} is {} records behind, so most orders would differ",
+                "build {build} is {} records behind, so most orders would differ",
                 standing.behind()
             ),
             "wait until payfold rebuild status shows it as ready",
         ));
     }
-    let (live, new) = (base.build(known.published().build).await?, base.build(tables).await?);
+    let (live, new) = (base.build(known.published().build).await?, base.build(build).await?);
     let comparison = Comparison::new(&*live, &*new);
     let mut join = BuildJoin::new(&*live, &*new, args.page.after.clone().map(Cursor));
     while let Some(pair) = join.next_unequal().await? {

@@ -3,7 +3,7 @@
 
 use payfold_engines::log::Topic;
 use payfold_engines::log::epoch::current;
-use payfold_projector::rebuild::service::unpublished_build;
+use payfold_projector::rebuild::service::new_build;
 use payfold_schemas::publication::Publication;
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ const ROWS_PER_S: u64 = 250_000;
 #[serde(rename_all = "camelCase")]
 struct RebuildPlan {
     published: Publication,
-    unpublished_build: Option<u32>,
+    new_build: Option<u32>,
     next: u32,
     facts: u64,
     orders: Option<u64>,
@@ -39,10 +39,10 @@ pub(crate) fn run(global: &Global, args: &PlanArgs) -> anyhow::Result<()> {
         let extents = engines.log.extent(Topic::Intake).await?;
         let facts: u64 = extents.iter().map(|extent| extent.last).sum();
         let footprint = engines.store()?.footprint().await?;
-        let unpublished_build = unpublished_build(&known);
+        let new_build = new_build(&known);
         let plan = RebuildPlan {
             published: known.published(),
-            unpublished_build,
+            new_build,
             next: known.next_build(),
             facts,
             orders: footprint.orders,
@@ -50,7 +50,7 @@ pub(crate) fn run(global: &Global, args: &PlanArgs) -> anyhow::Result<()> {
             assumed_facts_per_s: args.rate,
             seconds: facts.div_ceil(u64::from(args.rate.max(1))),
             held_seconds: footprint.orders.map(|orders| orders.div_ceil(ROWS_PER_S)),
-            possible: current(&extents).len() == extents.len() && unpublished_build.is_none(),
+            possible: current(&extents).len() == extents.len() && new_build.is_none(),
         };
         if args.output.output != OutputFormat::Table {
             return output::object(args.output.output, &plan);
@@ -67,7 +67,7 @@ impl RebuildPlan {
         let count = |count: Option<u64>| count.map_or("unknown".to_owned(), |n| n.to_string());
         let (orders, bytes) = (count(self.orders), count(self.bytes));
         let (build, epoch, held_s) = (published.build, published.epoch, count(self.held_seconds));
-        let next = match (self.unpublished_build, self.possible) {
+        let next = match (self.new_build, self.possible) {
             (Some(build), _) => {
                 format!("build {build} is in progress already: payfold rebuild status")
             }

@@ -28,7 +28,7 @@ async fn a_build_is_paused_throttled_and_resumed() {
     rebuild.wait_for(1, BuildState::Live).await;
     assert!(
         refusal(rebuild.service.set_speed(&request(), Speed::default()).await)
-            .contains("there is no unpublished build")
+            .contains("there is no new build")
     );
     let slow = BuildRequest { facts_per_s: Some(1), ..BuildRequest::default() };
     rebuild.service.start_build(&request(), slow).await.unwrap();
