@@ -10,6 +10,7 @@ pub mod row;
 pub mod sqlite;
 mod walked;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use payfold_schemas::chain::Head;
@@ -50,6 +51,16 @@ pub struct Progress {
     pub log_id: [u8; 16],
     /// The last folded record of each partition that was read.
     pub folded: Vec<Folded>,
+}
+
+impl Progress {
+    /// What the last folded marker of each partition publishes.
+    pub fn publications(&self) -> BTreeMap<u32, Publication> {
+        let publications: BTreeMap<u32, Publication> =
+            self.folded.iter().map(|one| (one.position.partition, one.publication)).collect();
+        assert_eq!(publications.len(), self.folded.len(), "a partition has one last record");
+        publications
+    }
 }
 
 /// The last folded record of a partition.

@@ -9,7 +9,7 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::position::Position;
 
 use crate::EngineError;
-use crate::log::epoch::epoch_of;
+use crate::log::epoch::{epoch_of, publication_in};
 use crate::log::{EventLog, Extent, Topic};
 use crate::orders::{Folded, OrderStore, Progress};
 
@@ -49,9 +49,10 @@ pub async fn check(log: &dyn EventLog, store: &dyn OrderStore) -> Result<(), Eng
     Ok(())
 }
 
-/// Checks that every earlier log epoch of intake is folded to its end, because projectors read the
-/// newest one only. Errors: `Invalid`, with what to do.
-fn check_sealed(extents: &[Extent], progress: Option<&Progress>) -> Result<(), EngineError> {
+/// Checks that every earlier log epoch of intake is folded to its end and past the same switch,
+/// because projectors read the newest one only and go on from there. Errors: `Invalid`, with what
+/// to do.
+pub fn check_sealed(extents: &[Extent], progress: Option<&Progress>) -> Result<(), EngineError> {
     let epoch = extents.iter().map(|extent| epoch_of(extent.partition)).max().unwrap_or(0);
     let folded = |partition: u32| {
         let all = progress.map_or(&[][..], |progress| &progress.folded);
@@ -59,19 +60,36 @@ fn check_sealed(extents: &[Extent], progress: Option<&Progress>) -> Result<(), E
             .find(|one| one.position.partition == partition)
             .map_or(0, |one| one.position.offset)
     };
-    let mut sealed = extents.iter().filter(|extent| epoch_of(extent.partition) < epoch);
-    match sealed.find(|extent| folded(extent.partition) < extent.last) {
-        None => Ok(()),
-        Some(extent) => Err(EngineError::Invalid(format!(
-            "intake has grown to epoch {epoch}, but what came before is not folded to its end: \
-             partition {} ends at {} and is folded to {}; docs/how-to/grow-intake.md, \"Growing \
-             intake\" says how to go back to kafka.epoch = {} and finish",
+    let sealed = || extents.iter().filter(|extent| epoch_of(extent.partition) < epoch);
+    let why = if let Some(extent) = sealed().find(|one| folded(one.partition) < one.last) {
+        format!(
+            "what came before is not folded to its end: partition {} ends at {} and is folded to \
+             {}",
             extent.partition,
             extent.last,
-            folded(extent.partition),
-            epoch - 1
-        ))),
-    }
+            folded(extent.partition)
+        )
+    } else if are_published_alike(extents, progress) {
+        return Ok(());
+    } else {
+        "a switch between builds was under way in what came before".to_owned()
+    };
+    Err(EngineError::Invalid(format!(
+        "intake has grown to epoch {epoch}, but {why}; docs/how-to/grow-intake.md, \"Growing \
+         intake\" says how to go back to kafka.epoch = {} and finish",
+        epoch - 1
+    )))
+}
+
+/// Whether the partitions of the last but one log epoch are published from the same build. A switch
+/// with markers in some of them only is not complete.
+fn are_published_alike(extents: &[Extent], progress: Option<&Progress>) -> bool {
+    let epoch = extents.iter().map(|extent| epoch_of(extent.partition)).max().unwrap_or(0);
+    let published = progress.map(Progress::publications).unwrap_or_default();
+    let before = extents.iter().filter(|extent| epoch_of(extent.partition) + 1 == epoch);
+    let mut all = before.map(|extent| publication_in(extent.partition, &published));
+    let first = all.next();
+    all.all(|other| Some(other) == first)
 }
 
 async fn check_record(log: &dyn EventLog, folded: Folded) -> Result<(), EngineError> {

@@ -30,6 +30,9 @@ pub enum RunError {
          from"
     )]
     Unpaired(String),
+    /// Intake has grown, and a build lacks records from before; the text says what to do.
+    #[error("{0}")]
+    Unsealed(String),
     /// An engine failed in a way that trying again can't mend.
     #[error("can't {what}: {error}")]
     Engine {

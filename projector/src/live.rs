@@ -7,13 +7,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use payfold_engines::log::epoch::current;
+use payfold_engines::log::epoch::{current, publication_in};
 use payfold_engines::log::{EventLog, Topic};
 use payfold_engines::orders::{
     ClaimKey, Claimed, Commit, Cursor, Footprint, MoneyPage, OrderStore, Page, Progress, Scan,
     Walked, Window,
 };
-use payfold_engines::{EngineError, SeamFuture};
+use payfold_engines::{EngineError, SeamFuture, pairing};
 use payfold_schemas::chain::Head;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
@@ -72,6 +72,18 @@ impl LiveStore {
         Ok(false)
     }
 
+    /// Checks that the build that is published, or will be after a switch under way, goes on where
+    /// earlier log epochs ended. Errors: `Invalid` with what to do; the engines'.
+    pub async fn check_sealed(&self) -> Result<(), EngineError> {
+        let extents = self.log.extent(Topic::Intake).await?;
+        if current(&extents).len() == extents.len() {
+            return Ok(());
+        }
+        let build = self.journal.read().await?.published().build;
+        let progress = self.base.build(build).await?.progress().await?;
+        pairing::check_sealed(&extents, progress.as_ref())
+    }
+
     /// Whether every partition is folded past the marker of this publication.
     async fn is_switch_complete(
         &self,
@@ -92,14 +104,11 @@ impl LiveStore {
     }
 }
 
-/// Whether these partitions are folded past the marker of the switch to this epoch.
+/// Whether these partitions are folded past the marker of the switch to this epoch, or were made
+/// after it.
 pub(crate) fn has_passed_switch(progress: &Progress, partitions: &[u32], epoch: u32) -> bool {
-    partitions.iter().all(|partition| {
-        progress
-            .folded
-            .iter()
-            .any(|one| one.position.partition == *partition && one.publication.epoch >= epoch)
-    })
+    let published = progress.publications();
+    partitions.iter().all(|partition| publication_in(*partition, &published).epoch >= epoch)
 }
 
 impl OrderStore for LiveStore {

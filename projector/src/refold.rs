@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use payfold_engines::log::Message;
-use payfold_engines::log::epoch::epoch_of;
+use payfold_engines::log::epoch::{epoch_of, publication_in};
 use payfold_schemas::position::Position;
 use payfold_schemas::publication::{Publication, Switch};
 use payfold_schemas::record::{FactRecord, IntakeRecord};
@@ -69,7 +69,7 @@ impl Refold {
     }
 
     fn publication(&self, partition: u32) -> Publication {
-        self.publications.get(&partition).copied().unwrap_or_default()
+        publication_in(partition, &self.publications)
     }
 
     fn rules_of(&self, build: u32) -> FoldRules {

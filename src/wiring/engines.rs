@@ -103,6 +103,7 @@ impl Engines {
     pub(super) async fn check_store(&self) -> anyhow::Result<()> {
         let Some(stores) = &self.stores else { return Ok(()) };
         stores.live.refresh().await.map_err(explain)?;
+        stores.live.check_sealed().await.map_err(explain)?;
         // Only readers check this: a process that only appends may be older than the newest writer.
         refuse_newer(&*self.log).await?;
         pairing::check(&*self.log, &*stores.reads).await.map_err(explain_pairing)

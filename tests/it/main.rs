@@ -15,6 +15,7 @@ mod corpus;
 mod faults;
 mod first_light;
 mod floods;
+mod grown_intake;
 mod keys;
 mod latest;
 mod laws;

@@ -30,7 +30,7 @@ pub(crate) fn with_reason(home: &Home, arguments: &[&str]) -> Done {
 }
 
 /// Every build as `status` prints it.
-fn build_statuses(home: &Home) -> Vec<Value> {
+pub(crate) fn build_statuses(home: &Home) -> Vec<Value> {
     let done = rebuild(home, &["status", "--output", "json"]);
     if !done.status.success() {
         return Vec::new();
@@ -39,7 +39,7 @@ fn build_statuses(home: &Home) -> Vec<Value> {
 }
 
 /// Waits until a build stands so, with nothing left to fold.
-fn wait_for(home: &Home, build: u64, state: &str) {
+pub(crate) fn wait_for(home: &Home, build: u64, state: &str) {
     build_when(home, build, |one| one["state"] == state && one["folded"] == one["of"]);
 }
 
@@ -59,11 +59,11 @@ fn build_when(home: &Home, build: u64, is: impl Fn(&Value) -> bool) {
 /// Checks what subscribers rely on: one id has one content, every version of an order is published,
 /// and its numbers never go back. Returns how many events were published more than once (a crash
 /// repeats the last batch), and how many events have a rebuild as their cause.
-fn check_published(home: &Home) -> (usize, usize) {
+pub(crate) fn check_published(events: Vec<Value>) -> (usize, usize) {
     let mut by_id: BTreeMap<String, String> = BTreeMap::new();
     let (mut repeated, mut rebuilt) = (0, 0);
     let mut reached: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    for event in home.tail("orders") {
+    for event in events {
         let (id, order) = (event["id"].to_string(), event["subject"].to_string());
         let data = event["data"].to_string();
         let is_rebuilt = event["data"]["cause"]["kind"] == "rebuilt";
@@ -142,7 +142,7 @@ pub fn the_tour_can_be_followed(pair: Pair) {
         let file = home.data().join("orders.g2.db");
         until("its file is gone", TURN_MAX, || (!file.exists()).then_some(()));
     }
-    let (repeated, _) = check_published(&home);
+    let (repeated, _) = check_published(home.tail("orders"));
     assert_eq!(repeated, 0);
     let verified = home.payfold(&["log", "verify"]);
     assert_eq!(verified.code(), 0, "{verified:?}");
@@ -215,7 +215,7 @@ pub fn live_traffic_goes_on(pair: Pair) {
     wait_for(&home, 1, "standby");
     let diff = rebuild(&home, &["diff", "--build", "1"]);
     assert_eq!(diff.code(), 0, "{diff:?}");
-    let (repeated, rebuilt) = check_published(&home);
+    let (repeated, rebuilt) = check_published(home.tail("orders"));
     assert_eq!((repeated, rebuilt), (0, 0), "nothing is published twice");
     let verified = home.payfold(&["log", "verify"]);
     assert_eq!(verified.code(), 0, "every change is published: {verified:?}");
@@ -277,7 +277,7 @@ pub fn killed_at_any_moment(pair: Pair) {
         system = killed_in_one_round(system, &mut live, new, &mut dice);
     }
     wait_for(&home, live, "live");
-    let (repeated, rebuilt) = check_published(&home);
+    let (repeated, rebuilt) = check_published(home.tail("orders"));
     let kills = rounds * KILLS_A_ROUND;
     println!("killed {kills} times: published again {repeated}, published as rebuilt {rebuilt}");
     assert!(rebuilt > 0, "some orders were published anew ({repeated} repeats)");

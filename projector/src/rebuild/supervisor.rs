@@ -143,7 +143,7 @@ impl Supervisor {
                     projector.speed.send_if_modified(|now| std::mem::replace(now, speed) != speed);
                 }
                 None if self.unfinished.contains(&build) => {}
-                None if self.monitor.has_failed(build) && !record.was_published => {}
+                None if self.monitor.has_failed(build) && known.published().build != build => {}
                 // It may have failed just before this process read its switch. Started again it
                 // goes on, or ends the role.
                 None => self.start_projector(build, record, speed).await?,
@@ -206,8 +206,15 @@ impl Supervisor {
         {
             *known = read;
         }
+        // Nothing of a standby is published or read.
+        let fails_alone =
+            matches!(result, Err(RunError::Unsealed(_))) && known.published().build != build;
         match result {
-            Err(error) if known.get(build).is_some_and(|record| record.was_published) => Err(error),
+            Err(error)
+                if known.get(build).is_some_and(|record| record.was_published) && !fails_alone =>
+            {
+                Err(error)
+            }
             Err(error) if was_wanted && known.get(build).is_some() => {
                 self.monitor.record_failure(build, &error);
                 self.parts.metrics.set_build_failed(build);

@@ -12,6 +12,7 @@ use payfold_kit::RunError;
 use payfold_schemas::chain::Head;
 
 use super::error::Halt;
+use super::pairing::Start;
 use super::read::{Ended, PartitionStates};
 use super::shared::Shared;
 use super::{cutover, pairing, pipeline};
@@ -80,15 +81,14 @@ async fn handle_rebalance(
     match rebalance {
         Rebalance::Assigned(partitions) => {
             shared.assign(&partitions);
-            let folded = pairing::load_start(shared, &partitions).await?;
+            let Start { folded, publications } = pairing::load_start(shared, &partitions).await?;
             cutover::wait_for_incoming(shared, &folded).await?;
             states
                 .heads
                 .extend(folded.iter().map(|one| (one.position.partition, chain_head(shared, one))));
-            states
-                .publications
-                .extend(folded.iter().map(|one| (one.position.partition, one.publication)));
-            shared.choose_metrics(partitions.iter().map(|one| states.publication(*one)));
+            states.publications.extend(publications);
+            let owned = shared.status.owned();
+            shared.choose_metrics(owned.iter().map(|one| states.publication(*one)));
             let after: Vec<_> = folded.iter().map(|one| one.position).collect();
             shared.status.advance(after.iter().copied());
             tracing::info!(?partitions, "folding partitions of intake");

@@ -2,32 +2,49 @@
 //! Invariant: no record is folded into a store that was folded from another log, or that has folded
 //! records which this log has lost or changed since.
 
+use payfold_engines::EngineError;
+use payfold_engines::log::epoch::publication_in;
 use payfold_engines::log::{Delivered, Topic};
 use payfold_engines::orders::Folded;
+use payfold_engines::pairing::check_sealed;
 use payfold_kit::RunError;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::position::Position;
+use payfold_schemas::publication::Publication;
 
 use super::error::Halt;
 use super::shared::Shared;
 
-/// The last folded record of each of these partitions; a partition that is not folded at all is
-/// missing. Errors: `Unpaired`.
-pub(super) async fn load_start(shared: &Shared, partitions: &[u32]) -> Result<Vec<Folded>, Halt> {
+/// Where folding starts.
+#[derive(Default)]
+pub(super) struct Start {
+    /// The last folded record of each assigned partition; one that is not folded at all is missing.
+    pub(super) folded: Vec<Folded>,
+    /// What is published in each assigned partition.
+    pub(super) publications: Vec<(u32, Publication)>,
+}
+
+/// Reads where folding starts in these partitions. Errors: `Unpaired`; `Unsealed`.
+pub(super) async fn load_start(shared: &Shared, partitions: &[u32]) -> Result<Start, Halt> {
+    let outage = shared.outage("read how far intake goes");
+    let extents = outage.ask(|| shared.log.extent(Topic::Intake)).await?;
     let outage = shared.outage("read how far the orders are folded");
     let progress = outage.ask(|| shared.store.progress()).await?;
-    let Some(progress) = progress else { return Ok(Vec::new()) };
+    check_sealed(&extents, progress.as_ref()).map_err(|error| unsealed(shared, &error))?;
+    let Some(progress) = progress else { return Ok(Start::default()) };
     if progress.log_id != shared.log.id() {
         return Err(unpaired("the order store was folded from another log".to_owned()));
     }
-    let mut start = Vec::with_capacity(partitions.len());
-    for folded in &progress.folded {
-        if partitions.contains(&folded.position.partition) {
-            check_last_folded(shared, folded).await?;
-            start.push(*folded);
-        }
+    let assigned =
+        progress.folded.iter().filter(|one| partitions.contains(&one.position.partition));
+    let folded: Vec<Folded> = assigned.copied().collect();
+    for one in &folded {
+        check_last_folded(shared, one).await?;
     }
-    Ok(start)
+    let published = progress.publications();
+    let publications =
+        partitions.iter().map(|partition| (*partition, publication_in(*partition, &published)));
+    Ok(Start { folded, publications: publications.collect() })
 }
 
 /// Checks that the log still holds the record that was folded last, unchanged.
@@ -57,6 +74,14 @@ async fn record_after(shared: &Shared, after: Position) -> Result<Option<Deliver
     let read = || shared.log.read_after(Topic::Intake, after, 1);
     let records = shared.outage("read intake").ask(read).await?;
     Ok(records.into_iter().next())
+}
+
+fn unsealed(shared: &Shared, error: &EngineError) -> Halt {
+    let build = shared.settings.build;
+    Halt::Failed(RunError::Unsealed(format!(
+        "build {build} is not folded: {error}; if another build is published, drop this one with \
+         `payfold rebuild drop {build} --yes`"
+    )))
 }
 
 fn unpaired(text: String) -> Halt {

@@ -51,15 +51,15 @@ pub(super) struct DecodedBatch {
     pub(super) records: Vec<(Position, FactRecord)>,
     /// The last record of each partition.
     pub(super) folded: Vec<Folded>,
-    /// The publication epoch of each partition that is published from this build. The other
-    /// partitions are folded unpublished.
+    /// The publication epoch of each partition that is published from this build. The others are
+    /// folded and not published.
     pub(super) epochs: BTreeMap<u32, u32>,
 }
 
 /// What is known of the partitions this projector reads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PartitionStates {
-    /// What the last marker of each partition publishes. A partition without a marker is missing.
+    /// What is published in each assigned partition.
     pub(super) publications: BTreeMap<u32, Publication>,
     /// The head of each partition's chain. A partition that begins its chain is missing.
     pub(super) heads: BTreeMap<u32, Head>,
@@ -258,7 +258,10 @@ async fn decode_parked(
 fn damaged<'b>(batch: &'b [Delivered], states: &PartitionStates) -> Vec<&'b Delivered> {
     let damaged_position = |error: &RunError| match error {
         RunError::Undecodable { position, error, .. } if !error.is_newer() => Some(*position),
-        RunError::Undecodable { .. } | RunError::Unpaired(_) | RunError::Engine { .. } => None,
+        RunError::Undecodable { .. }
+        | RunError::Unpaired(_)
+        | RunError::Unsealed(_)
+        | RunError::Engine { .. } => None,
     };
     let positions: Vec<Position> = states.halted.values().filter_map(damaged_position).collect();
     batch.iter().filter(|one| positions.contains(&one.position)).collect()
@@ -313,7 +316,8 @@ fn decode(
                 if next.epoch > before.epoch && [before.build, next.build].contains(&build) {
                     let digest = Digest::of_bytes(&delivered.value);
                     let marker = ReachedMarker { position, digest, head, before, switch };
-                    states.at_marker.insert(position.partition, marker);
+                    let earlier = states.at_marker.insert(position.partition, marker);
+                    assert!(earlier.is_none(), "nothing is read behind a marker that is reached");
                     continue;
                 }
                 // A marker may be written twice; the second copy changes nothing.

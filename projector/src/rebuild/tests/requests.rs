@@ -122,6 +122,9 @@ async fn the_error_of_a_build_that_another_process_dropped_ends_no_role() {
         supervisor.handle_end(&mut known.clone(), failed()).await.is_err(),
         "build 2 exists and was published"
     );
+    let unsealed = || Ok((2, Err(RunError::Unsealed("it lacks records".to_owned()))));
+    let alone = supervisor.handle_end(&mut known.clone(), unsealed()).await;
+    assert_eq!(alone, Ok(()), "build 2 is on standby");
     decided(world.store.clone(), &[JournalEntry::DropDecided { build: 2 }]).await;
     assert_eq!(supervisor.handle_end(&mut known, failed()).await, Ok(()));
 }
