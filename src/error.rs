@@ -2,6 +2,7 @@
 //! that an error leads to. Other errors are `anyhow` chains, printed in one line.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use payfold_engines::EngineError;
@@ -33,12 +34,19 @@ impl Fixable {
 /// missing: a system that takes its own files for missing would start anew.
 pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> anyhow::Error {
     let why = match error.kind() {
-        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        ErrorKind::NotFound => "there is no such file".to_owned(),
         _ => error.to_string(),
     };
     Fixable::error(
         format!("can't read {}: {why}", path.display()),
-        "run the command as the user that runs payfold, or give another path",
+        match error.kind() {
+            ErrorKind::PermissionDenied => {
+                "run the command as the user that runs payfold, or give another path"
+            }
+            ErrorKind::NotFound => "give its path",
+            _ => "give another path, or check the disk",
+        },
     )
 }
 

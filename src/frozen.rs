@@ -71,8 +71,8 @@ pub(crate) fn check(path: &Path, profile: &Profile, text: &str) -> anyhow::Resul
             difference(&kept, text)
         ),
         format!(
-            "restore it (cp {} {}), or increment version, write stage = \"draft\", certify and \
-                freeze it again",
+            "to keep the change, increment version, write stage = \"draft\", certify and freeze it \
+             again; else copy it aside and restore what was frozen: cp {} {}",
             copy.display(),
             path.display()
         ),

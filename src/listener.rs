@@ -65,13 +65,13 @@ pub(crate) type Routes = Arc<dyn Fn(&mut ServiceConfig) + Send + Sync>;
 /// and the variable that change it.
 pub(crate) fn bind(address: &str, flag: &str) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).map_err(|error| {
-        let variable = format!("PAYFOLD_{}", flag.to_uppercase().replace('-', "_"));
+        let setting = flag.replace('-', "_");
+        let variable = format!("PAYFOLD_{}", setting.to_uppercase());
         Fixable::error(
             format!("can't listen on {address}: {error}"),
             format!(
                 "see what listens there (`ss -ltnp`): payfold may be running already; else choose \
-                 another address with --{flag} ADDR, {variable} or {} in payfold.toml",
-                flag.replace('-', "_")
+                 another address with --{flag} ADDR, {variable} or {setting} in payfold.toml"
             ),
         )
     })

@@ -137,11 +137,14 @@ impl PaymentRequest {
     }
 }
 
+/// What an amount has to be that is not a number.
+const AMOUNT_DETAIL: &str = "a number of minor units, without quotes: 500 is 500 VND, but 5.00 EUR";
+
 fn parse_amount(fields: &mut JsonFields<'_>) -> Result<Amount, Problem> {
     let digits = required("amount", fields.take("amount"))?.get();
     let at = |kind| Problem::at_field(kind, "/amount");
     if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
-        return Err(at(&kinds::WRONG_TYPE));
+        return Err(at(&kinds::WRONG_TYPE).with_detail(AMOUNT_DETAIL));
     }
     Amount::parse(digits).map_err(|error| match error {
         AmountError::NotInteger => at(&kinds::AMOUNT_NOT_INTEGER),

@@ -155,6 +155,17 @@ pub(crate) fn at(path: &Path, error: EngineError) -> EngineError {
     }
 }
 
+/// The error of a file that lacks what each file of its kind has. A file that can't be read now is
+/// no such file.
+pub(crate) fn not_a(kind: &str, error: rusqlite::Error) -> EngineError {
+    match seam_error(error) {
+        EngineError::Corrupt(why) => {
+            EngineError::Corrupt(format!("this file is not a payfold {kind}: {why}"))
+        }
+        other => other,
+    }
+}
+
 /// A pool of read-only connections, which read while another connection writes.
 #[derive(Debug)]
 pub(crate) struct ReadPool {

@@ -49,6 +49,8 @@ pub(crate) struct PendingNotice<'a> {
     receipt: Receipt,
     raw: &'a [u8],
     step: PendingStep,
+    /// Where it came from.
+    address: Option<IpAddr>,
 }
 
 /// What `finish_notice` still has to do for a notice.
@@ -123,7 +125,7 @@ impl Ingest {
             Err(Refusal::new(RefusalCode::SourceNotAllowed))
         };
         let step = step.unwrap_or_else(|refusal| PendingStep::Nothing(Err(refusal)));
-        PendingNotice { account, key_id, receipt, raw, step }
+        PendingNotice { account, key_id, receipt, raw, step, address }
     }
 
     /// Begins what an admissible notice requires. Only a new fact counts against the account's rate
@@ -223,7 +225,7 @@ impl Ingest {
         &self,
         pending: PendingNotice<'_>,
     ) -> Result<Acknowledged, Refusal> {
-        let PendingNotice { account, key_id, receipt, raw, step } = pending;
+        let PendingNotice { account, key_id, receipt, raw, step, address } = pending;
         let partner = account.partner();
         let outcome = match step {
             PendingStep::Nothing(outcome) => outcome,
@@ -274,7 +276,7 @@ impl Ingest {
         };
         outcome.inspect_err(|refusal| {
             self.metrics.count_refused(Some(partner), refusal.code);
-            self.sampler.log_refusal(&receipt, Some(raw), refusal.code);
+            self.sampler.log_refusal(&receipt, Some(raw), refusal, address);
         })
     }
 

@@ -13,7 +13,7 @@ use governor::{Quota, RateLimiter};
 use ipnet::IpNet;
 use payfold_partners::verified::VerifiedNotice;
 
-use crate::refusal::{Refusal, RefusalCode};
+use crate::refusal::Refusal;
 
 type KeyedLimiter<K> = RateLimiter<K, DefaultKeyedStateStore<K>, DefaultClock>;
 
@@ -48,7 +48,7 @@ impl Limits {
         if limiter.len() > ADDRESSES_MAX {
             limiter.retain_recent();
         }
-        limiter.check_key(&address).map_err(|_| Refusal::with_retry(RefusalCode::RateLimited, 1))
+        limiter.check_key(&address).map_err(|_| Refusal::rate_limited("of one address"))
     }
 
     /// Counts a notice of an account, by its index, with this rate of facts. `None` is no limit.
@@ -67,7 +67,7 @@ impl Limits {
         let cost = NonZeroU32::new((RATE_UNIT / per_s).max(1)).expect("at least one");
         match self.accounts.check_key_n(&(account, rate, charge), cost) {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(Refusal::with_retry(RefusalCode::RateLimited, 1)),
+            Ok(Err(_)) | Err(_) => Err(Refusal::rate_limited("of the account")),
         }
     }
 
@@ -142,6 +142,7 @@ const RATE_UNIT: u32 = 1_000_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::refusal::RefusalCode;
 
     fn ip(text: &str) -> IpAddr {
         text.parse().unwrap()

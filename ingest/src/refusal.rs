@@ -99,7 +99,7 @@ impl RefusalCode {
     /// The code as sent, its HTTP status and its title.
     fn wire(self) -> (&'static str, u16, &'static str) {
         match self {
-            Self::MethodNotAllowed => ("method_not_allowed", 405, "this path takes another method"),
+            Self::MethodNotAllowed => ("method_not_allowed", 405, "use a method that Allow names"),
             Self::NotFound => ("not_found", 404, "there is nothing at this path"),
             Self::UnsupportedMediaType => (
                 "unsupported_media_type",
@@ -151,7 +151,7 @@ impl RefusalCode {
                 ("timestamp_out_of_window", 403, "the timestamp is too far from the present")
             }
             Self::Unauthenticated => {
-                ("unauthenticated", 401, "the notice could not be authenticated")
+                ("unauthenticated", 401, "check the address, merchant code, key and signing text")
             }
             Self::SourceNotAllowed => {
                 ("source_not_allowed", 403, "the source address is not allowed")
@@ -220,6 +220,12 @@ impl Refusal {
     /// A refusal that asks for a retry.
     pub(crate) fn with_retry(code: RefusalCode, after_s: u64) -> Self {
         Self { code, detail: None, retry_after_s: Some(after_s), skew_ms: None }
+    }
+
+    /// A refusal by a rate limit; `limit` says which.
+    pub(crate) fn rate_limited(limit: &str) -> Self {
+        let detail = Some(format!("over the rate limit {limit}"));
+        Self { detail, ..Self::with_retry(RefusalCode::RateLimited, 1) }
     }
 
     /// The response: a problem document (RFC 9457) with the code and the request id.

@@ -3,6 +3,7 @@
 //! lines of old keys: at most one per minute and key.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -11,7 +12,7 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
 
 use crate::intake::Receipt;
-use crate::refusal::RefusalCode;
+use crate::refusal::{Refusal, RefusalCode};
 use crate::replays::NoRoom;
 
 /// Remembers for each kind of line when it was last logged, and how many were skipped since.
@@ -75,11 +76,20 @@ impl Default for Sampler {
 
 impl Sampler {
     /// Logs a refusal if its code has no line in this second yet.
-    pub(crate) fn log_refusal(&self, receipt: &Receipt, body: Option<&[u8]>, code: RefusalCode) {
+    pub(crate) fn log_refusal(
+        &self,
+        receipt: &Receipt,
+        body: Option<&[u8]>,
+        refusal: &Refusal,
+        source: Option<IpAddr>,
+    ) {
+        let code = refusal.code;
         let Some(skipped) = self.codes[code.index()].begin_line(receipt) else { return };
         let digest = body.map(|body| Digest::of_bytes(body).to_string()).unwrap_or_default();
         tracing::info!(
-            code = code.as_str(), request.id = %receipt.request_id, body.digest = digest,
+            code = code.as_str(), detail = refusal.detail,
+            source.address = source.map(tracing::field::display),
+            request.id = %receipt.request_id, body.digest = digest,
             body.bytes = body.map_or(0, <[u8]>::len), since_last = skipped, "ipn refused"
         );
     }

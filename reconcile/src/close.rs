@@ -182,8 +182,8 @@ fn seal_day(
     let open = ledger.findings_store().count(&day.0, CountScope::Day(&day.1))?.open_above_info;
     if open > 0 {
         return Err(ReconcileError::Refused(format!(
-            "{open} findings of {} are open: list them with `payfold reconcile findings --open` \
-             and decide them with `payfold reconcile decide`",
+            "{open} findings of {} are open, or wait for a second person: list them with `payfold \
+             reconcile findings --open` and decide them with `payfold reconcile decide`",
             day.1
         )));
     }

@@ -140,9 +140,9 @@ pub enum DecideError {
     },
     /// The second decision is by the author of the first.
     #[error(
-        "{by} has decided this before. It is critical and takes a second person, who runs the \
-         same command with their own token (--admin-token-file FILE). Its author can \
-         withdraw it: payfold reconcile withdraw, or payfold quarantine withdraw for a notice"
+        "{by} has decided this before. It is critical and waits for a second person, who runs \
+         the same command with their own token (--admin-token-file FILE). {by} can withdraw it: \
+         payfold reconcile withdraw, or payfold quarantine withdraw for a notice"
     )]
     SamePerson {
         /// The person.

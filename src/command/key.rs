@@ -7,6 +7,7 @@ mod list;
 
 use std::io::Read;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context;
 use payfold_engines::clock::{Clock, SystemClock};
@@ -81,7 +82,7 @@ fn last_key(account: &AccountEntry, key: &KeyEntry, from: Time) -> anyhow::Error
             ),
             _ => format!(
                 "add the next key first: payfold key add {partner} --merchant {merchant_code} \
-                 --channel {} --secret-file FILE; to leave none, retire it with --last",
+                 --channel {} --secret-file FILE; if it has leaked, retire it at once with --last",
                 channel.name()
             ),
         },
@@ -106,7 +107,7 @@ fn add(loaded: &Loaded, args: &KeyAddArgs) -> anyhow::Result<()> {
         Some(id) => KeyId::parse(id)?,
         None => KeyId::parse(&format!("k-{}", now.unix_ms())).expect("digits make an id"),
     };
-    let overlap = humantime::parse_duration(&args.overlap).context("--overlap")?;
+    let overlap = parse_overlap(&args.overlap)?;
     let valid_from =
         args.valid_from.as_deref().map_or(Ok(now), Time::parse).context("--valid-from")?;
     let key = NewKey {
@@ -154,6 +155,16 @@ fn generate(channel: Channel) -> anyhow::Result<Zeroizing<String>> {
     Ok(Zeroizing::new(hex::encode(random_secret()?.expose())))
 }
 
+/// How long earlier keys or tokens stay valid beside a new one.
+pub(super) fn parse_overlap(text: &str) -> anyhow::Result<Duration> {
+    humantime::parse_duration(text).map_err(|_| {
+        Fixable::error(
+            format!("--overlap {text} is not a length of time"),
+            "write it with its unit, such as 72h or 3days",
+        )
+    })
+}
+
 /// What a new key does to an account, in sentences.
 fn effects(account: &AccountEntry, new: &NewKey, overlap: &str) -> Vec<String> {
     let AccountEntry { partner, merchant_code, .. } = account;
@@ -162,6 +173,12 @@ fn effects(account: &AccountEntry, new: &NewKey, overlap: &str) -> Vec<String> {
         vec![format!("key {id} of {partner}/{merchant_code} is valid from {valid_from}")];
     if !account.keys_cut_by(new).is_empty() {
         effects[0] += &format!("; earlier keys stay valid for {overlap} more");
+    }
+    if account.keys.is_empty() {
+        effects.push(format!(
+            "{partner}/{merchant_code} is a new account; if the code is wrong: payfold account set \
+             {partner} {merchant_code} --disabled"
+        ));
     }
     let end = new.created_at.plus_ms(new.overlap_ms);
     let later = account.keys_after(new).into_iter().map(|key| {

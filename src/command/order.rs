@@ -49,9 +49,11 @@ async fn answer(
             let RawArgs { raw, reason } = raw;
             let name = order.join("/");
             let key = OrderKey::parse(&name).map_err(|error| {
+                let is_whole = name.matches('/').count() >= 2;
+                let why = if is_whole { error.to_string() } else { "it is not whole".to_owned() };
                 Fixable::error(
-                    format!("{name} is not an order: {error}"),
-                    "write it as PARTNER/MERCHANT/ORDER; payfold trace finds one by its id alone",
+                    format!("{name} can't name an order: {why}"),
+                    "write PARTNER/MERCHANT/ORDER; payfold trace finds it by the order id alone",
                 )
             })?;
             let order = load(engines, &key).await?;

@@ -163,6 +163,9 @@ fn erase(global: &Global, loaded: &Loaded, args: &RetentionEraseArgs) -> anyhow:
         SealedCounts::count(&engines, (&args.account, &ids), &args.output).await
     })?;
     covered.print(&ErasableKeys { account: &args.account, month, keys: &ids }, &args.output)?;
+    if let Some(begin) = unsealed_before(entry, &ids) {
+        output::error_line(&format!("notices from before {begin} are not sealed: they stay"));
+    }
     if !args.yes {
         output::error_line(
             "nothing was erased; repeat the command with --yes to erase, which can't be undone",
@@ -198,21 +201,29 @@ fn erasable(entry: &AccountEntry, month: Month, now: Time) -> anyhow::Result<Vec
         return Err(Fixable::error(
             format!("no key of {} began in {month}", entry.name()),
             "list its months with `payfold retention list`; notices from before its first key are \
-             unsealed and can only be deleted with the log",
+             not sealed, and nothing erases them",
         ));
     }
     let seals = entry.body_keys_of(month).find(|key| state(entry, key, now) == "seals");
     if let Some(key) = seals.filter(|_| entry.is_sealed(now)) {
         return Err(Fixable::error(
             format!("key {} of {month} still seals notices", key.id),
-            "wait until the month is over and the next key seals; `payfold retention start` \
-             creates a missing key",
+            "wait until the month is over and the next key seals; if `payfold retention list` \
+             shows none, `payfold retention start` creates it",
         ));
     }
     if month >= Month::of(now) {
         return Err(Fixable::error(format!("{month} is not over"), "give a past month"));
     }
     Ok(ids)
+}
+
+/// When sealing of the account began, if that is in the month of these keys.
+fn unsealed_before(entry: &AccountEntry, ids: &[KeyId]) -> Option<Time> {
+    let seals = entry.keys.iter().filter(|key| key.channel == Channel::Body);
+    let first = seals.min_by_key(|key| key.valid_from)?;
+    let is_first = entry.erased.iter().all(|erased| erased.valid_from > first.valid_from);
+    (is_first && ids.contains(&first.id)).then_some(first.valid_from)
 }
 
 /// The name of the token that is used. Errors: the token can't be read, or is not in the vault.

@@ -11,6 +11,7 @@ use payfold_schemas::ids::{MerchantCode, PartnerCode, ShopName};
 use payfold_schemas::time::Time;
 use serde::Serialize;
 
+use super::key::parse_overlap;
 use crate::args::{Global, OutputArgs, ShopAddArgs, ShopCommand};
 use crate::error::Fixable;
 use crate::listing::{self, Row};
@@ -57,7 +58,7 @@ fn add(settings: &Settings, args: &ShopAddArgs) -> anyhow::Result<()> {
             "give the accounts it may use with --account PARTNER/MERCHANT, repeated for several",
         ));
     }
-    let overlap = humantime::parse_duration(&args.overlap).context("--overlap")?;
+    let overlap = parse_overlap(&args.overlap)?;
     let (token, text) = keys::new_shop_token(now)?;
     let overlap_ms = i64::try_from(overlap.as_millis())?;
     vault.document_mut().add_shop_token(&name, &accounts, token, overlap_ms);

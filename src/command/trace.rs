@@ -46,21 +46,23 @@ pub(crate) fn run(global: &Global, args: &TraceArgs) -> anyhow::Result<()> {
              `payfold tail quarantine` shows those with one",
         ));
     }
-    steps.sort_by_key(|step| step.order);
+    steps.sort_by_key(|step| step.place);
     listing::print(args.output.output, &steps)
 }
 
 #[derive(Serialize)]
 struct TraceStep {
     #[serde(skip)]
-    order: (u64, u8, u64),
+    place: (u64, u8, u64),
     time: Time,
     role: &'static str,
     step: String,
     result: String,
-    /// The order and the position in intake of the step's fact; `None` if it has none.
+    /// The order of the step; `None` if it is of none.
+    order: Option<String>,
+    /// The position in intake of the step's fact; `None` if it has none.
     #[serde(skip)]
-    of: Option<(OrderKey, Position)>,
+    fact: Option<Position>,
     /// The order's flags after that fact, as in `order show --facts`; `None` if the fact changed
     /// nothing.
     flags: Option<Vec<&'static str>>,
@@ -70,7 +72,7 @@ struct TraceStep {
 }
 
 impl Row for TraceStep {
-    const COLUMNS: &'static str = "time role step result flags position";
+    const COLUMNS: &'static str = "time role order step result flags position";
 }
 
 /// What the user searches for.
@@ -163,12 +165,13 @@ async fn orders(loaded: &Loaded, engines: &Engines, what: &str) -> anyhow::Resul
 fn unreadable(topic: Topic, message: &Delivered) -> anyhow::Result<TraceStep> {
     let position = message.position;
     Ok(TraceStep {
-        order: (position.offset, 0, position.offset),
+        place: (position.offset, 0, position.offset),
         time: Time::from_unix_ms(0),
         role: "-",
         step: "stored a record that is damaged now".to_owned(),
         result: "damaged".to_owned(),
-        of: None,
+        order: Some(message.key.clone()),
+        fact: None,
         flags: None,
         position: format!("{} {position}", topic.name()),
         message: ShownMessage::of(message)?,
@@ -184,33 +187,34 @@ fn step(topic: Topic, message: &Delivered) -> anyhow::Result<(Time, RequestId, T
         let time = message.event.as_ref().map(|event| Time::parse(&event.time)).transpose()?;
         let before = change.previous_state.map_or("new", |state| state.as_str());
         let step = TraceStep {
-            order: (change.cause.position.offset, 1, position.offset),
+            place: (change.cause.position.offset, 1, position.offset),
             time: time.unwrap_or(Time::from_unix_ms(0)),
             role: "projector",
             step: format!("published version {}", change.version),
             result: format!("{before} → {}", change.state),
-            of: OrderKey::parse(&message.key).ok().map(|key| (key, change.cause.position)),
+            order: Some(message.key.clone()),
+            fact: Some(change.cause.position),
             flags: None,
             position: format!("{} {position}", topic.name()),
             message: shown,
         };
         return Ok((Time::from_unix_nanos(i64::MIN), change.cause.request_id, step));
     }
-    let (mut of, mut role) = (None, "admin");
-    let (received_at, request_id, order, step, result) = match Record::decode(&message.value)?.parts
+    let (mut order, mut fact, mut role) = (None, None, "admin");
+    let (received_at, request_id, place, step, result) = match Record::decode(&message.value)?.parts
     {
-        Parts::Fact(fact) => {
-            role = writer(&fact);
-            of = Some((fact.order.clone(), position));
-            let status = fact.fact.status().map_or(String::new(), |status| format!(" {status}"));
-            let key = fact
+        Parts::Fact(record) => {
+            role = writer(&record);
+            (order, fact) = (Some(record.order.to_string()), Some(position));
+            let status = record.fact.status().map_or(String::new(), |status| format!(" {status}"));
+            let key = record
                 .source
                 .as_ref()
                 .map_or(String::new(), |source| format!(", key {}", source.key_id));
-            let step = format!("stored {}{status}{key}{}", fact.fact.kind(), decided_by(&fact));
+            let step = format!("stored {}{status}{key}{}", record.fact.kind(), decided_by(&record));
             (
-                fact.received_at,
-                fact.request_id,
+                record.received_at,
+                record.request_id,
                 (position.offset, 0, position.offset),
                 step,
                 "durable".to_owned(),
@@ -221,23 +225,23 @@ fn step(topic: Topic, message: &Delivered) -> anyhow::Result<(Time, RequestId, T
             let step = format!("refused {}", record.code);
             // Positions of quarantine and intake can't be compared, so quarantined notices come
             // last.
-            let order = (u64::MAX, 0, position.offset);
-            (record.received_at, record.request_id, order, step, "quarantined".to_owned())
+            let place = (u64::MAX, 0, position.offset);
+            (record.received_at, record.request_id, place, step, "quarantined".to_owned())
         }
         Parts::Switch(switch) => {
             let step = format!("from here on build {} is published", switch.publication.build);
-            let order = (position.offset, 0, position.offset);
-            (switch.at, switch.request_id, order, step, "durable".to_owned())
+            let place = (position.offset, 0, position.offset);
+            (switch.at, switch.request_id, place, step, "durable".to_owned())
         }
         Parts::Parked(parked) => {
             let step = format!("parked record {}: {}", parked.parked, parked.reason);
-            let order = (position.offset, 0, position.offset);
-            (parked.at, parked.request_id, order, step, "durable".to_owned())
+            let place = (position.offset, 0, position.offset);
+            (parked.at, parked.request_id, place, step, "durable".to_owned())
         }
     };
     let (time, flags, message) = (received_at, None, shown);
     let position = format!("{} {position}", topic.name());
-    let step = TraceStep { order, time, role, step, result, of, flags, position, message };
+    let step = TraceStep { place, time, role, order, step, result, fact, flags, position, message };
     Ok((received_at, request_id, step))
 }
 
@@ -273,9 +277,10 @@ fn decided_by(record: &FactRecord) -> String {
 
 /// Adds to each step the flags of its order after its fact.
 async fn add_flags(engines: &Engines, steps: &mut [TraceStep]) -> anyhow::Result<()> {
-    let orders: BTreeSet<OrderKey> =
-        steps.iter().filter_map(|step| step.of.as_ref()).map(|(key, _)| key.clone()).collect();
-    let rows = engines.store()?.load(orders.into_iter().collect()).await?;
+    let of_facts = steps.iter().filter(|step| step.fact.is_some());
+    let orders: BTreeSet<&str> = of_facts.filter_map(|step| step.order.as_deref()).collect();
+    let orders = orders.into_iter().filter_map(|order| OrderKey::parse(order).ok()).collect();
+    let rows = engines.store()?.load(orders).await?;
     for order in rows.into_iter().flatten() {
         let mut facts = KnownFacts::default();
         let mut flags: BTreeMap<Position, Vec<&'static str>> = BTreeMap::new();
@@ -287,10 +292,9 @@ async fn add_flags(engines: &Engines, steps: &mut [TraceStep]) -> anyhow::Result
             let raised = fold::summarize(&facts).flags;
             flags.insert(position, raised.iter().map(|raised| raised.flag.as_str()).collect());
         }
-        let is_of =
-            |step: &&mut TraceStep| step.of.as_ref().is_some_and(|(key, _)| *key == order.key);
-        for step in steps.iter_mut().filter(is_of) {
-            step.flags = step.of.as_ref().and_then(|(_, position)| flags.get(position).cloned());
+        let key = order.key.to_string();
+        for step in steps.iter_mut().filter(|step| step.order.as_ref() == Some(&key)) {
+            step.flags = step.fact.and_then(|position| flags.get(&position).cloned());
         }
     }
     Ok(())

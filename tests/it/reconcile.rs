@@ -201,7 +201,7 @@ fn decide_all(system: &System) {
             continue;
         }
         assert!(first.contains("needs a second person"), "{first}");
-        system.payfold(&decide).fails(&["takes a second person"]);
+        system.payfold(&decide).fails(&["waits for a second person"]);
         let second = [&decide[..], &["--admin-token-file", &file]].concat();
         let withdraw = ["reconcile", "withdraw", id, "--reason", "a slip"];
         let withdrawn = system.payfold(&withdraw).ok();
@@ -272,7 +272,10 @@ fn what_cannot_be_compared_is_refused_with_the_cause() {
     for (arguments, expected) in [
         (["unknown", "--day", "2026-01-31", "--records", &none], "no account at unknown"),
         (["sandbox", "--day", "2199-01-31", "--records", &none], "has not begun"),
-        (["sandbox", "--day", "2026-01-31", "--records", &gone], "gone.jsonl: No such file"),
+        (
+            ["sandbox", "--day", "2026-01-31", "--records", &gone],
+            "gone.jsonl: there is no such file",
+        ),
         (["sandbox", "--day", "2026-01-31", "--records", &half], "the run is incomplete"),
     ] {
         system.payfold(&[&["reconcile", "run"][..], &arguments].concat()).fails(&[expected]);

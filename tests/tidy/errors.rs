@@ -111,6 +111,13 @@ fn shown(message: &str) -> String {
     shown.split_whitespace().map(code).collect::<Vec<_>>().join(" ")
 }
 
+/// The sentences among the texts of an argument, such as those of a match.
+fn alternatives(texts: &[String]) -> String {
+    let (first, others) = texts.split_first().expect("an argument with a text");
+    let sentences = others.iter().filter(|text| text.trim().contains(' '));
+    std::iter::once(first).chain(sentences).cloned().collect::<Vec<_>>().join("; or: ")
+}
+
 /// Every constant text, by name: advice that several errors share is one.
 fn constants(texts: &[String]) -> BTreeMap<String, String> {
     let mut constants = BTreeMap::new();
@@ -142,7 +149,7 @@ fn page(files: &[File]) -> String {
     let constants = constants(&texts);
     let said = |argument: &Argument| match argument.literals.is_empty() {
         true => constants.get(argument.code.trim().trim_end_matches(".to_owned()")).cloned(),
-        false => Some(argument.literals.join(" ")),
+        false => Some(alternatives(&argument.literals)),
     };
     let (mut advised, mut plain) = (BTreeMap::new(), BTreeSet::new());
     let mut logged: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();

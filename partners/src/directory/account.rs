@@ -154,6 +154,11 @@ impl Account {
         self.enabled
     }
 
+    /// The networks that its notices may come from; empty if they may come from anywhere.
+    pub fn allow_sources(&self) -> &[IpNet] {
+        &self.allow_sources
+    }
+
     /// Whether a notice may come from this address.
     pub fn allows_source(&self, source: IpAddr) -> bool {
         // A listener on [::] sees IPv4 peers as ::ffff:a.b.c.d.

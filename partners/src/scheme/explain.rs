@@ -13,7 +13,9 @@ use std::sync::Arc;
 
 use payfold_schemas::time::Time;
 
-use self::verdict::{describe_missing_account, describe_verdict, why_unsigned};
+use self::verdict::{
+    describe_disabled_account, describe_missing_account, describe_verdict, why_unsigned,
+};
 use super::candidates::{WithoutMerchant, candidate_accounts, named_merchant, names_this_account};
 use super::crypt::ReadyKey;
 use super::found_value::ValueKind;
@@ -98,7 +100,16 @@ impl Directory {
                 }
             }
         }
-        let why = stranger.map_or(why, |merchant| describe_missing_account(partner, &merchant));
+        let why = stranger.map_or(why, |merchant| {
+            let mut all = self.accounts().iter();
+            let known = all.find(|one| {
+                one.partner().as_str() == partner && one.merchant_code().as_str() == merchant
+            });
+            match known {
+                Some(disabled) => describe_disabled_account(&disabled.name()),
+                None => describe_missing_account(partner, &merchant),
+            }
+        });
         explanation.verdict = describe_verdict(self, partner, request, now, &why);
         Some(explanation)
     }

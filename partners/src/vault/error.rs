@@ -57,8 +57,8 @@ pub enum VaultError {
     },
     /// The vault belongs to another identity, or is damaged.
     #[error(
-        "{} does not open with this identity; give the identity it was encrypted to, or restore \
-         the vault from its backup",
+        "{} does not open with its identity, the file beside it that ends in .key; put back the \
+         identity it was encrypted to, or the vault, from its backup",
         path.display()
     )]
     Sealed {

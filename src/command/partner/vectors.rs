@@ -1,6 +1,5 @@
 //! `payfold partner vectors`: checks a profile against test vectors.
 
-use anyhow::Context;
 use payfold_partners::scheme::{VectorReport, check_vectors};
 use serde::Serialize;
 use serde_json::Value;
@@ -51,6 +50,10 @@ pub(super) fn run(source: &ProfileSource, args: &VectorsArgs) -> anyhow::Result<
 }
 
 fn read(file: &std::path::Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(file)
-        .with_context(|| format!("the test vectors {} can't be read", file.display()))
+    std::fs::read_to_string(file).map_err(|error| {
+        Fixable::error(
+            format!("the test vectors {} can't be read: {error}", file.display()),
+            "give their file with --file; `payfold partner new CODE --from NAME` writes an example",
+        )
+    })
 }

@@ -71,8 +71,7 @@ fn moment(text: &str) -> anyhow::Result<Time> {
 }
 
 /// Calls `take` with each matching notice after a position, until it breaks. A damaged record is
-/// named on standard error. Errors: the log's; a
-/// newer program wrote a record.
+/// named on standard error. Errors: the log's; a newer program wrote a record.
 pub(crate) async fn each(
     engines: &Engines,
     filter: &NoticeFilter<'_>,

@@ -37,7 +37,7 @@ fn a_running_system_takes_a_new_identity() {
     // The one before opens it no more.
     std::fs::write(home.data().join("vault.key"), old).expect("it can be written");
     let sealed = home.payfold(&["key", "list"]);
-    assert!(sealed.stderr.contains("does not open with this identity"), "{sealed:?}");
+    assert!(sealed.stderr.contains("does not open with its identity"), "{sealed:?}");
     assert_eq!(system.post_ipn(&signed(NEXT)).status, 200, "what runs keeps its keys");
 }
 

@@ -10,7 +10,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use crate::EngineError;
 use crate::log::{Delivered, DeliveredEvent, Extent, Message, Topic};
-use crate::sqlite::{at, from_sql, open_writer, reopen_writer, seam_error, to_sql};
+use crate::sqlite::{at, from_sql, not_a, open_writer, reopen_writer, seam_error, to_sql};
 
 const SCHEMA_VERSION: i64 = 1;
 
@@ -109,12 +109,7 @@ pub(super) fn log_id(connection: &Connection) -> Result<[u8; 16], EngineError> {
         let sql = "SELECT value FROM meta WHERE name = ?";
         let value =
             connection.query_row(sql, [name], |row| row.get::<_, rusqlite::types::Value>(0));
-        value.map_err(|error| match seam_error(error) {
-            EngineError::Corrupt(why) => {
-                EngineError::Corrupt(format!("this file is not a payfold log: {why}"))
-            }
-            other => other,
-        })
+        value.map_err(|error| not_a("log", error))
     };
     match meta("schema_version")? {
         rusqlite::types::Value::Integer(SCHEMA_VERSION) => {}

@@ -15,7 +15,7 @@ use super::layout::LAYOUT;
 use super::settings::SqliteOrdersSettings;
 use crate::EngineError;
 use crate::orders::{Folded, Footprint, Progress};
-use crate::sqlite::{from_sql, open_writer, seam_error, to_sql};
+use crate::sqlite::{from_sql, not_a, open_writer, seam_error, to_sql};
 
 const SCHEMA_VERSION: i64 = 1;
 
@@ -112,14 +112,8 @@ pub(super) fn footprint(connection: &Connection) -> Result<Footprint, EngineErro
 /// is not an order store.
 pub(super) fn check(connection: &Connection) -> Result<(), EngineError> {
     let sql = "SELECT value FROM meta WHERE name = 'schema_version'";
-    let version: i64 = connection.query_row(sql, [], |row| row.get(0)).map_err(|error| {
-        match seam_error(error) {
-            EngineError::Corrupt(why) => {
-                EngineError::Corrupt(format!("this file is not a payfold order store: {why}"))
-            }
-            other => other,
-        }
-    })?;
+    let version = connection.query_row(sql, [], |row| row.get(0));
+    let version: i64 = version.map_err(|error| not_a("order store", error))?;
     if version == SCHEMA_VERSION {
         return Ok(());
     }

@@ -76,6 +76,9 @@ pub(super) fn joined_hints(
 /// The tokens and the separator of a text that is tokens joined by one separator. `None` for any
 /// other text.
 fn joined(text: &Template) -> Option<(Vec<&TemplateToken>, &str)> {
+    if text.pieces.len().is_multiple_of(2) {
+        return None;
+    }
     let mut tokens = Vec::new();
     let mut separator = None;
     for (place, piece) in text.pieces.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! Owns the sentence on how a request is judged: refused before its signature was checked, not
 //! signed, or accepted with this meaning.
 
+use ipnet::IpNet;
 use payfold_schemas::time::Time;
 
 use crate::directory::Directory;
@@ -73,14 +74,32 @@ fn describe_notice(notice: &VerifiedNotice, now: Time) -> String {
     if let Some(outside) = outside {
         return format!("{signed}, but stale: {outside}");
     }
+    let sources = notice.account().allow_sources();
     format!(
-        "{signed}: {} of order {}, ref {}, {} {}{}",
+        "{signed}: {} of order {}, ref {}, {} {}{}{}",
         mapped.status,
         mapped.order_id,
         mapped.provider_ref,
         mapped.money.amount.minor(),
         mapped.money.currency.code(),
         if mapped.policy.unconfirmed { ", to be confirmed by a query" } else { "" },
+        match sources {
+            [] => String::new(),
+            _ => format!("; from an address outside {} it gets 403", list(sources)),
+        },
+    )
+}
+
+fn list(networks: &[IpNet]) -> String {
+    networks.iter().map(IpNet::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Says that the account of a notice is disabled.
+pub(super) fn describe_disabled_account(name: &str) -> String {
+    let command = name.replace('/', " ");
+    format!(
+        "the account {name} is disabled and answered like one that does not exist: `payfold \
+         account set {command} --enabled` enables it"
     )
 }
 
@@ -90,8 +109,8 @@ pub(super) fn describe_missing_account(partner: &str, merchant: &str) -> String 
         return "the notice names no merchant at map.merchant".to_owned();
     }
     format!(
-        "the notice names the merchant {merchant:?}, and no enabled account of {partner} has that \
-         code; if it is yours, add it with `payfold key add {partner} --merchant …`"
+        "the notice names the merchant {merchant:?}, and no account of {partner} has that code; if \
+         it is yours, add it with `payfold key add {partner} --merchant …`"
     )
 }
 

@@ -174,8 +174,8 @@ fn explain_checks_the_named_account() {
     assert_eq!(accounts, ["acme/M-42"]);
     assert_eq!(known.verdict, "unauthenticated: no key of the account has made this signature");
     let verdict = explained("M-50").verdict;
-    let said = "unauthenticated: the notice names the merchant \"M-50\", and no enabled account of \
-        acme has that code";
+    let said = "unauthenticated: the notice names the merchant \"M-50\", and no account of acme \
+        has that code";
     assert!(verdict.starts_with(said), "{verdict}");
 }
 

@@ -72,6 +72,15 @@ fn another_encoding_of_the_pairs_is_named_by_explain_and_by_vectors() {
 }
 
 #[test]
+fn a_text_with_a_literal_at_its_end_has_no_separator() {
+    let body = format!("a=1&o=o-1&r=r-1&state=paid&sig={}", sha256("a=1&o=o-1&r=r-1&state=paid"));
+    let profile = pairs("form").replace("{t.signed}", "{t.signed}x");
+    let (verdict, hints) = explain(&directory(&profile), &body, &[]);
+    assert!(verdict.starts_with("unauthenticated"), "{verdict}");
+    assert_eq!(hints, Vec::<String>::new());
+}
+
+#[test]
 fn a_key_that_fits_without_or_behind_its_prefix_is_named() {
     let profile = |key: &str| {
         HEAD.to_owned()
