@@ -110,3 +110,40 @@ async fn check_record(log: &dyn EventLog, folded: Folded) -> Result<(), EngineEr
 fn corrupt(what: &str) -> EngineError {
     EngineError::Corrupt(format!("{what}: {REMEDY}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use payfold_schemas::publication::Publication;
+
+    use super::*;
+    use crate::log::epoch::partition_of;
+
+    fn extent((epoch, number, last): (u32, i32, u64)) -> Extent {
+        Extent { partition: partition_of(epoch, number), first: 1, last, bytes: None }
+    }
+
+    fn folded((epoch, number, offset): (u32, i32, u64), publication: Publication) -> Folded {
+        let position = Position { partition: partition_of(epoch, number), offset };
+        Folded { publication, ..Folded::new(position, Digest::of_bytes(b"record")) }
+    }
+
+    #[test]
+    fn earlier_log_epochs_are_folded_to_their_end_and_past_the_same_switch() {
+        let extents = [(0, 0, 5), (0, 1, 7), (1, 0, 3), (1, 1, 0)].map(extent);
+        let (first, second) = (Publication::FIRST, Publication { build: 2, epoch: 2 });
+        for (of_first, of_second, problem) in [
+            (((0, 0, 5), second), ((0, 1, 7), second), ""),
+            (((0, 0, 5), second), ((0, 1, 6), second), "ends at 7 and is folded to 6"),
+            (((0, 0, 5), second), ((0, 1, 7), first), "a switch between builds was under way"),
+        ] {
+            let folded = vec![folded(of_first.0, of_first.1), folded(of_second.0, of_second.1)];
+            let progress = Progress { log_id: [0; 16], folded };
+            match check_sealed(&extents, Some(&progress)) {
+                Ok(()) => assert_eq!(problem, ""),
+                Err(error) => assert!(error.to_string().contains(problem), "{error}"),
+            }
+        }
+        assert!(check_sealed(&extents, None).is_err(), "nothing is folded");
+        assert!(check_sealed(&extents[..2], None).is_ok(), "intake has not grown");
+    }
+}

@@ -133,6 +133,9 @@ impl Engines {
     /// Checks that order store and claims belong to the log. Errors: they don't, with what to do.
     pub async fn check_pair(&self) -> anyhow::Result<()> {
         pairing::check(&*self.log, &**self.store()?).await.map_err(explain_pairing)?;
+        if let Some(stores) = &self.stores {
+            stores.live.check_sealed().await.map_err(explain)?;
+        }
         self.check_claims().await
     }
 

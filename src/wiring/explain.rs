@@ -22,9 +22,7 @@ pub(crate) fn explain(error: EngineError) -> anyhow::Error {
             "correct the cause, then start again; `payfold check --connect` checks folder, disk \
                 and engines"
         }
-        EngineError::Invalid(_) => {
-            "correct the settings; `payfold check --connect` says what they should be"
-        }
+        EngineError::Invalid(_) => "correct what it names; `payfold check --connect` checks it",
         EngineError::Corrupt(_) => return Fixable::difference(error.to_string(), CORRUPT_FIX),
     };
     Fixable::error(error.to_string(), fix)

@@ -8,10 +8,10 @@
 
 use std::sync::Arc;
 
-use payfold_engines::EngineError;
 use payfold_engines::log::epoch::current;
 use payfold_engines::log::{EventLog, Topic};
 use payfold_engines::orders::OrderStore;
+use payfold_engines::{EngineError, pairing};
 use payfold_schemas::publication::Publication;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -98,7 +98,7 @@ impl RebuildService {
                 Some(other) => Err(refused(format!(
                     "build {other} is not published yet, and there can be only one such build: \
                      wait until it is ready, compare it (`payfold rebuild diff`) and switch to it, \
-                     or drop it with `payfold rebuild drop {other} --yes`"
+                     or drop it with `payfold rebuild drop {other} --yes --reason TEXT`"
                 ))),
                 None => Ok(JournalEntry::BuildStarted {
                     build: known.next_build(),
@@ -187,6 +187,9 @@ impl RebuildService {
         check_ready(status.ok_or_else(|| no_build(build))?)?;
         let live = self.store.build(published.build).await?;
         let new = self.store.build(build).await?;
+        let extents = self.log.extent(Topic::Intake).await?;
+        pairing::check_sealed(&extents, new.progress().await?.as_ref())
+            .map_err(|error| refused(format!("build {build} can't be published: {error}")))?;
         let tally = Comparison::new(&*live, &*new).tally_orders().await?;
         if tally.missing > 0 && !target.force {
             return Err(refused(format!(

@@ -80,7 +80,7 @@ fn unsealed(shared: &Shared, error: &EngineError) -> Halt {
     let build = shared.settings.build;
     Halt::Failed(RunError::Unsealed(format!(
         "build {build} is not folded: {error}; if another build is published, drop this one with \
-         `payfold rebuild drop {build} --yes`"
+         `payfold rebuild drop {build} --yes --reason TEXT`"
     )))
 }
 

@@ -1,6 +1,8 @@
 //! Owns the row of `payfold check --connect` on projection builds: their states, and what a person
 //! must do.
 
+use payfold_engines::log::Topic;
+use payfold_engines::pairing;
 use payfold_projector::journal::Journal;
 use payfold_projector::rebuild::status::{BuildState, BuildStatus, load_build_statuses};
 
@@ -16,6 +18,14 @@ pub(super) async fn row(engines: &Engines) -> anyhow::Result<Option<CheckRow>> {
     let all = load_build_statuses(&*engines.log, &**base, &known).await?;
     if all.len() < 2 {
         return Ok(None);
+    }
+    let extents = engines.log.extent(Topic::Intake).await?;
+    for BuildStatus { build, .. } in &all {
+        let progress = base.build(*build).await?.progress().await?;
+        if let Err(error) = pairing::check_sealed(&extents, progress.as_ref()) {
+            let fix = "go back as it says, or drop the build if another one is published";
+            return Ok(Some(CheckRow::warn(CHECK, format!("build {build}: {error}"), fix)));
+        }
     }
     let detail = all.iter().map(describe).collect::<Vec<_>>().join("; ");
     let waits = all.iter().find_map(|one| waits_for(one.state));
