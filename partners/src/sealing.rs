@@ -167,11 +167,14 @@ impl BodyKeys {
         self.keys.iter().find(counts)
     }
 
-    /// Whether notices are sealed at `now`, and no key begins in the next month.
+    /// Whether notices are sealed at `now`, and no key that goes on begins in the next month.
     pub fn lacks_next(&self, now: Time) -> bool {
         let next = Month::of(now).next();
-        self.sealing(now).is_some()
-            && !self.keys.iter().any(|key| Month::of(key.valid_from) == next)
+        let begins = |key: &BodyKey| {
+            let goes_on = key.valid_until.is_none_or(|until| until > key.valid_from);
+            Month::of(key.valid_from) == next && goes_on
+        };
+        self.sealing(now).is_some() && !self.keys.iter().any(begins)
     }
 
     /// Opens bytes that the key of this id sealed. Errors: `SealError`.

@@ -118,7 +118,7 @@ fn stop(loaded: &Loaded, asked: &RetentionAccounts) -> anyhow::Result<()> {
 fn state(entry: &AccountEntry, key: &KeyEntry, now: Time) -> &'static str {
     let seals =
         entry.keys.iter().filter(|other| other.channel == Channel::Body && other.is_valid_at(now));
-    if now < key.valid_from {
+    if now < key.valid_from && key.valid_until.is_none_or(|until| until > key.valid_from) {
         "next"
     } else if seals.max_by_key(|other| other.valid_from).is_some_and(|last| last.id == key.id) {
         "seals"
@@ -158,14 +158,12 @@ fn erase(global: &Global, loaded: &Loaded, args: &RetentionEraseArgs) -> anyhow:
     let document = vault::read(&loaded.settings)?;
     let entry = &document.accounts[place(&document, &args.account)?];
     let ids = erasable(entry, month, now)?;
+    let erasable = ErasableKeys { account: &args.account, month, keys: &ids };
     let covered = block_on(async {
         let engines = wiring::open_to_read(&loaded.settings).await?;
-        SealedCounts::count(&engines, (&args.account, &ids), &args.output).await
+        SealedCounts::count(&engines, &erasable, &args.output).await
     })?;
-    covered.print(&ErasableKeys { account: &args.account, month, keys: &ids }, &args.output)?;
-    if let Some(begin) = unsealed_before(entry, &ids) {
-        output::error_line(&format!("notices from before {begin} are not sealed: they stay"));
-    }
+    covered.print(&erasable, &args.output)?;
     if !args.yes {
         output::error_line(
             "nothing was erased; repeat the command with --yes to erase, which can't be undone",
@@ -200,8 +198,8 @@ fn erasable(entry: &AccountEntry, month: Month, now: Time) -> anyhow::Result<Vec
     if ids.is_empty() {
         return Err(Fixable::error(
             format!("no key of {} began in {month}", entry.name()),
-            "list its months with `payfold retention list`; notices from before its first key are \
-             not sealed, and nothing erases them",
+            "list its months with `payfold retention list`; what came while no key sealed stays \
+             readable",
         ));
     }
     let seals = entry.body_keys_of(month).find(|key| state(entry, key, now) == "seals");
@@ -216,14 +214,6 @@ fn erasable(entry: &AccountEntry, month: Month, now: Time) -> anyhow::Result<Vec
         return Err(Fixable::error(format!("{month} is not over"), "give a past month"));
     }
     Ok(ids)
-}
-
-/// When sealing of the account began, if that is in the month of these keys.
-fn unsealed_before(entry: &AccountEntry, ids: &[KeyId]) -> Option<Time> {
-    let seals = entry.keys.iter().filter(|key| key.channel == Channel::Body);
-    let first = seals.min_by_key(|key| key.valid_from)?;
-    let is_first = entry.erased.iter().all(|erased| erased.valid_from > first.valid_from);
-    (is_first && ids.contains(&first.id)).then_some(first.valid_from)
 }
 
 /// The name of the token that is used. Errors: the token can't be read, or is not in the vault.

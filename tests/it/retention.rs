@@ -120,6 +120,9 @@ fn without_a_key_bytes_are_stored_as_they_came() {
     retention(home, &erase).fails(&["still seals notices"]);
     retention(home, &["stop", "--all"]).ok();
     take_until_sealed_with(&demo, "-");
+    let started = retention(home, &["start", "--account", ACCOUNT]).ok();
+    assert!(started.contains(&format!("sealed from now on: body-{month}-2")), "{started}");
+    take_until_sealed_with(&demo, &format!("body-{month}-2"));
     let (code, rows, said) = signatures(home);
     assert_eq!((code, rows.len()), (0, 0), "{rows:?} {said}");
 }
@@ -194,8 +197,7 @@ fn erase(home: &Home, old_key: &str) {
     let month = past().to_string();
     let erase = ["erase", "--account", ACCOUNT, "--month", &month, "--reason", "asked to"];
     let dry = retention(home, &[&erase[..], &["--output", "json"]].concat());
-    let said = ["nothing was erased", "are not sealed: they stay"];
-    assert!(said.iter().all(|said| dry.stderr.contains(said)), "{dry:?}");
+    assert!(dry.stderr.contains("nothing was erased"), "{dry:?}");
     let dry = dry.json();
     let sealed = key_ids(home, "intake").iter().filter(|id| *id == old_key).count();
     assert!(sealed >= 2);

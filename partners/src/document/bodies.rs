@@ -30,11 +30,15 @@ impl AccountEntry {
         self.keys.iter().any(|key| key.channel == Channel::Body && key.is_valid_at(now))
     }
 
-    /// Of this many months, from that of `now` on, those in which no body key begins.
+    /// Of this many months, from that of `now` on, those in which no body key begins. A key that
+    /// has ended seals nothing.
     pub fn months_without_key(&self, now: Time, months: u32) -> Vec<Month> {
         let begins = |month: Month| {
-            let of_bodies = self.keys.iter().filter(|key| key.channel == Channel::Body);
-            let times = of_bodies.map(|key| key.valid_from);
+            let goes_on = |key: &&KeyEntry| {
+                let begins = key.valid_from.max(now);
+                key.channel == Channel::Body && key.valid_until.is_none_or(|until| until > begins)
+            };
+            let times = self.keys.iter().filter(goes_on).map(|key| key.valid_from);
             times
                 .chain(self.erased.iter().map(|one| one.valid_from))
                 .any(|at| Month::of(at) == month)
@@ -45,14 +49,17 @@ impl AccountEntry {
     }
 
     /// Adds a secret as the body key of a month. The key is valid from the beginning of the month,
-    /// or from `now` if the month has begun. Changes nothing if the account has or had a key with
-    /// the month's id.
+    /// or from `now` if the month has begun. Its id is that of the month, with a number behind it
+    /// if the account has or had a key with that id.
     pub fn add_body_key(&mut self, month: Month, (now, secret): (Time, Secret)) -> KeyId {
-        let id = KeyId::parse(&format!("body-{month}")).expect("a month makes an id");
-        let known = self.keys.iter().map(|key| &key.id);
-        if known.chain(self.erased.iter().map(|one| &one.key_id)).any(|known| *known == id) {
-            return id;
-        }
+        let is_known = |id: &KeyId| {
+            let known = self.keys.iter().map(|key| &key.id);
+            known.chain(self.erased.iter().map(|one| &one.key_id)).any(|known| known == id)
+        };
+        let first = format!("body-{month}");
+        let ids = std::iter::once(first.clone()).chain((2..).map(|n: u64| format!("{first}-{n}")));
+        let mut ids = ids.map(|id| KeyId::parse(&id).expect("a month makes an id"));
+        let id = ids.find(|id| !is_known(id)).expect("numbers don't end");
         self.keys.push(KeyEntry {
             id: id.clone(),
             channel: Channel::Body,
@@ -142,7 +149,25 @@ mod tests {
             Err(DocumentError::UnknownKey { id: id.clone() })
         );
         assert_eq!(account.months_without_key(now, 1), []);
-        account.add_body_key(month, (now, Secret::from_bytes(vec![1; 32])));
-        assert_eq!(account.body_keys_of(month).count(), 0, "an id is used for one key only");
+        let other = account.add_body_key(month, (now, Secret::from_bytes(vec![1; 32])));
+        assert_eq!(other.as_str(), "body-2026-11-2", "an id is used for one key only");
+    }
+
+    #[test]
+    fn sealing_that_was_stopped_starts_with_new_keys() {
+        let mut account = account();
+        let (start, stop) = (at("2026-11-02T10:00:00Z"), at("2026-11-05T10:00:00Z"));
+        for id in made(&mut account, start) {
+            account.retire_key(&KeyId::parse(&id).unwrap(), stop).unwrap();
+        }
+        let again = at("2026-11-22T10:00:00Z");
+        assert!(!account.is_sealed(again));
+        assert_eq!(made(&mut account, again), ["body-2026-11-2", "body-2026-12-2"]);
+        assert!(account.is_sealed(again));
+        let keys = BodyKeys::of(&account);
+        let sealing = |time: &str| keys.sealing(at(time)).map(|key| key.id().to_string());
+        assert_eq!(sealing("2026-11-10T00:00:00Z"), None);
+        assert_eq!(sealing("2026-12-01T00:00:00Z").as_deref(), Some("body-2026-12-2"));
+        assert_eq!(made(&mut account, again), [""; 0]);
     }
 }

@@ -46,13 +46,15 @@ pub(crate) struct SealedCounts {
     first: Option<Time>,
     /// When the last of them was received.
     last: Option<Time>,
+    /// Notices of the month with bytes that no key seals.
+    unsealed: u64,
 }
 
 impl SealedCounts {
     /// Counts by reading the log. Errors: the engines'; a newer program wrote a record.
     pub(crate) async fn count(
         engines: &Engines,
-        (account, keys): (&str, &[KeyId]),
+        erasable: &ErasableKeys<'_>,
         output: &OutputArgs,
     ) -> anyhow::Result<Self> {
         let mut covered = Self::default();
@@ -63,7 +65,7 @@ impl SealedCounts {
             let mut walk = Walk::to_the_end(&*engines.log, topic).await?;
             while let Some(page) = walk.next(PAGE).await? {
                 for message in &page {
-                    covered.take(message, (account, keys))?;
+                    covered.take(message, erasable)?;
                 }
                 bar.inc(u64::try_from(page.len())?);
             }
@@ -72,16 +74,9 @@ impl SealedCounts {
         Ok(covered)
     }
 
-    fn take(
-        &mut self,
-        message: &Delivered,
-        (account, keys): (&str, &[KeyId]),
-    ) -> anyhow::Result<()> {
+    fn take(&mut self, message: &Delivered, erasable: &ErasableKeys<'_>) -> anyhow::Result<()> {
         let Some(record) = search::decode_undamaged(message)? else { return Ok(()) };
         let Record { parts, raw_key_id, raw } = record;
-        if !raw_key_id.is_some_and(|id| keys.contains(&id)) {
-            return Ok(());
-        }
         let (of, came, counter) = match &parts {
             Parts::Fact(fact) => (fact.order.account_name(), fact.delivered_at(), &mut self.intake),
             Parts::Quarantine(record) => {
@@ -89,11 +84,18 @@ impl SealedCounts {
             }
             Parts::Switch(_) | Parts::Parked(_) => return Ok(()),
         };
-        if of == account {
-            *counter += 1;
-            self.bytes += u64::try_from(raw.len())?;
-            self.first = Some(self.first.map_or(came, |first| first.min(came)));
-            self.last = self.last.max(Some(came));
+        if of != erasable.account || raw.is_empty() {
+            return Ok(());
+        }
+        match raw_key_id {
+            Some(id) if erasable.keys.contains(&id) => {
+                *counter += 1;
+                self.bytes += u64::try_from(raw.len())?;
+                self.first = Some(self.first.map_or(came, |first| first.min(came)));
+                self.last = self.last.max(Some(came));
+            }
+            None if Month::of(came) == erasable.month => self.unsealed += 1,
+            Some(_) | None => {}
         }
         Ok(())
     }
@@ -112,7 +114,7 @@ impl SealedCounts {
                 &ErasureReport { account, month, keys, covered: self },
             );
         }
-        let Self { intake, quarantine, bytes, first, last } = self;
+        let Self { intake, quarantine, bytes, first, last, unsealed } = self;
         let came = first.zip(*last).map_or(String::new(), |(first, last)| {
             format!(", received {} to {}", output::time(first), output::time(last))
         });
@@ -123,6 +125,50 @@ impl SealedCounts {
             keys.join(" "),
             if keys.len() == 1 { "seals" } else { "seal" }
         ));
+        if *unsealed > 0 {
+            output::line(&format!("{unsealed} notices of {month} are not sealed: they stay"));
+        }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use payfold_schemas::fact::Fact;
+    use payfold_schemas::ids::OrderKey;
+    use payfold_schemas::position::Position;
+    use payfold_schemas::record::FactRecord;
+
+    use super::*;
+
+    #[test]
+    fn what_no_key_sealed_is_counted_by_its_month() {
+        let account = "acme/SHOP";
+        let key = KeyId::parse("body-2026-10").unwrap();
+        let keys = [key.clone()];
+        let month = "2026-10".parse().unwrap();
+        let erasable = ErasableKeys { account, month, keys: &keys };
+        let mut counts = SealedCounts::default();
+        for (order, at, raw_key_id, raw) in [
+            ("acme/SHOP/a", "2026-10-05T00:00:00Z", Some(&key), "sealed"),
+            ("acme/SHOP/b", "2026-10-06T00:00:00Z", None, "open"),
+            ("acme/SHOP/c", "2026-10-07T00:00:00Z", None, ""),
+            ("acme/SHOP/d", "2026-11-01T00:00:00Z", None, "of the next month"),
+            ("acme/OTHER/e", "2026-10-06T00:00:00Z", None, "of another account"),
+        ] {
+            let fact = FactRecord {
+                order: OrderKey::parse(order).unwrap(),
+                fact: Fact::DeadlinePassed { deadline: Time::parse(at).unwrap() },
+                request_id: "01939b1c-7a00-7000-8000-000000000001".parse().unwrap(),
+                received_at: Time::parse(at).unwrap(),
+                source: None,
+            };
+            let (parts, raw) = (Parts::Fact(fact), raw.as_bytes().to_vec());
+            let value = Record { parts, raw_key_id: raw_key_id.cloned(), raw }.encode();
+            let position = Position { partition: 0, offset: 1 };
+            let message = Delivered { position, key: order.to_owned(), event: None, value };
+            counts.take(&message, &erasable).unwrap();
+        }
+        assert_eq!((counts.intake, counts.unsealed, counts.bytes), (1, 1, 6));
     }
 }
