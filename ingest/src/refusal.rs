@@ -151,7 +151,7 @@ impl RefusalCode {
                 ("timestamp_out_of_window", 403, "the timestamp is too far from the present")
             }
             Self::Unauthenticated => {
-                ("unauthenticated", 401, "check the address, merchant code, key and signing text")
+                ("unauthenticated", 401, "check the path, merchant code, key and signing text")
             }
             Self::SourceNotAllowed => {
                 ("source_not_allowed", 403, "the source address is not allowed")

@@ -75,7 +75,8 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// Logs a refusal if its code has no line in this second yet.
+    /// Logs a refusal if its code has no line in this second yet. The source is
+    /// logged where it is the reason, because an address is personal data.
     pub(crate) fn log_refusal(
         &self,
         receipt: &Receipt,
@@ -84,6 +85,8 @@ impl Sampler {
         source: Option<IpAddr>,
     ) {
         let code = refusal.code;
+        let source = source
+            .filter(|_| matches!(code, RefusalCode::RateLimited | RefusalCode::SourceNotAllowed));
         let Some(skipped) = self.codes[code.index()].begin_line(receipt) else { return };
         let digest = body.map(|body| Digest::of_bytes(body).to_string()).unwrap_or_default();
         tracing::info!(

@@ -270,14 +270,16 @@ fn merchant_of(
     if let Some(named) = named {
         return Ok(MerchantCode::parse(named)?);
     }
-    let mut accounts = document.accounts.iter().filter(|account| account.partner == *partner);
-    match (accounts.next(), accounts.next()) {
-        (Some(only), None) => Ok(only.merchant_code.clone()),
-        (None, _) => Err(Fixable::error(
+    let of_partner = || document.accounts.iter().filter(|account| account.partner == *partner);
+    let enabled: Vec<_> = of_partner().filter(|account| account.enabled).collect();
+    let accounts = if enabled.is_empty() { of_partner().collect() } else { enabled };
+    match accounts.as_slice() {
+        [only] => Ok(only.merchant_code.clone()),
+        [] => Err(Fixable::error(
             format!("partner {partner} has no account yet"),
             "name a new account with --merchant CODE; payfold key list shows those that exist",
         )),
-        (Some(_), Some(_)) => Err(Fixable::error(
+        _ => Err(Fixable::error(
             format!("partner {partner} has several accounts"),
             "choose one with --merchant CODE",
         )),

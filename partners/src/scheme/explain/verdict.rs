@@ -58,8 +58,16 @@ fn why_not_read(scheme: &Scheme, request: &NoticeRequest<'_>) -> Option<&'static
         .then_some("415: notices of this partner have another content type (notice.content_types)")
 }
 
-/// Describes an authenticated notice.
+/// Describes an authenticated notice, and from where it is refused.
 fn describe_notice(notice: &VerifiedNotice, now: Time) -> String {
+    let meaning = describe_meaning(notice, now);
+    match notice.account().allow_sources() {
+        [] => meaning,
+        sources => format!("{meaning}; from an address outside {} it gets 403", list(sources)),
+    }
+}
+
+fn describe_meaning(notice: &VerifiedNotice, now: Time) -> String {
     let signed =
         if notice.is_unsigned() { "not signed, which the profile accepts" } else { "signed" };
     let mapped = match notice.content() {
@@ -74,19 +82,14 @@ fn describe_notice(notice: &VerifiedNotice, now: Time) -> String {
     if let Some(outside) = outside {
         return format!("{signed}, but stale: {outside}");
     }
-    let sources = notice.account().allow_sources();
     format!(
-        "{signed}: {} of order {}, ref {}, {} {}{}{}",
+        "{signed}: {} of order {}, ref {}, {} {}{}",
         mapped.status,
         mapped.order_id,
         mapped.provider_ref,
         mapped.money.amount.minor(),
         mapped.money.currency.code(),
         if mapped.policy.unconfirmed { ", to be confirmed by a query" } else { "" },
-        match sources {
-            [] => String::new(),
-            _ => format!("; from an address outside {} it gets 403", list(sources)),
-        },
     )
 }
 
