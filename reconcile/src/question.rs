@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 pub type QueryTarget = Option<ProviderRef>;
 
 /// A query, and the sender of its answer.
-pub struct PaymentQuery {
+pub struct PaymentQuestion {
     /// The order.
     pub key: OrderKey,
     /// The transaction, or the order as a whole.

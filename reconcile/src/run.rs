@@ -4,7 +4,7 @@
 use payfold_kit::Halt;
 use tokio::sync::mpsc;
 
-use crate::question::PaymentQuery;
+use crate::question::PaymentQuestion;
 use crate::service::{self, ServiceQueue};
 use crate::setup::ReconcileSetup;
 use crate::shared::SharedContext;
@@ -16,7 +16,7 @@ pub async fn run(
     shared: &SharedContext,
     setup: &ReconcileSetup,
     queue: ServiceQueue,
-    questions: Option<mpsc::Sender<PaymentQuery>>,
+    questions: Option<mpsc::Sender<PaymentQuestion>>,
 ) -> Result<(), Halt> {
     let (tasks, surveys) = queue.split(setup);
     let compared = service::run_service(shared, setup, tasks);

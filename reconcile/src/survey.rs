@@ -37,7 +37,7 @@ use super::setup::RunProgress;
 use super::survey_answers::{SurveyAnswer, SurveyAnswers};
 use super::task::Task;
 use super::terms::PartnerTerms;
-use crate::question::{PartnerReply, PaymentQuery, QueryTarget, session_refs};
+use crate::question::{PartnerReply, PaymentQuestion, QueryTarget, session_refs};
 use crate::shared::SharedContext;
 
 /// Payments of one day that are queried, at most.
@@ -67,7 +67,7 @@ pub(crate) struct SurveyQueue {
 pub(crate) async fn run_surveys(
     shared: &SharedContext,
     mut surveys: SurveyQueue,
-    questions: Option<mpsc::Sender<PaymentQuery>>,
+    questions: Option<mpsc::Sender<PaymentQuestion>>,
 ) -> Result<(), Halt> {
     loop {
         let (survey, reply) = tokio::select! {
@@ -100,7 +100,7 @@ impl SurveyQueue {
         &self,
         shared: &SharedContext,
         survey: SurveyRequest,
-        questions: Option<&mpsc::Sender<PaymentQuery>>,
+        questions: Option<&mpsc::Sender<PaymentQuestion>>,
     ) -> Result<RunRequest, ReconcileError> {
         let SurveyRequest { partner, day, replace } = survey;
         let (terms, questions) = self.surveyable(&partner, questions)?;
@@ -145,8 +145,8 @@ impl SurveyQueue {
     fn surveyable<'a>(
         &self,
         partner: &PartnerCode,
-        questions: Option<&'a mpsc::Sender<PaymentQuery>>,
-    ) -> Result<(PartnerTerms, &'a mpsc::Sender<PaymentQuery>), ReconcileError> {
+        questions: Option<&'a mpsc::Sender<PaymentQuestion>>,
+    ) -> Result<(PartnerTerms, &'a mpsc::Sender<PaymentQuestion>), ReconcileError> {
         let directory = self.directory.load();
         let Some(profile) = directory.profile_of(partner) else {
             return Err(ReconcileError::Refused(format!(
@@ -221,7 +221,7 @@ fn targets(order: &Order, rules: &DayRules) -> BTreeSet<QueryTarget> {
 /// A survey under way.
 struct SurveyInProgress<'a> {
     shared: &'a SharedContext,
-    questions: &'a mpsc::Sender<PaymentQuery>,
+    questions: &'a mpsc::Sender<PaymentQuestion>,
     /// Failures since the last answer.
     failures: u32,
     no_ref: u64,
@@ -327,7 +327,7 @@ impl SurveyInProgress<'_> {
 
 /// Sends one query and waits for the partner's reply.
 async fn send_question(
-    questions: &mpsc::Sender<PaymentQuery>,
+    questions: &mpsc::Sender<PaymentQuestion>,
     due: Time,
     (order, target): (Order, QueryTarget),
 ) -> (Order, QueryTarget, PartnerReply) {
@@ -335,7 +335,7 @@ async fn send_question(
     let (key, asked) = (order.key.clone(), target.clone());
     let stopping = || PartnerReply::Trouble("the reconciler is stopping".to_owned());
     let reply_of_partner =
-        match questions.send(PaymentQuery { key, target: asked, due, reply }).await {
+        match questions.send(PaymentQuestion { key, target: asked, due, reply }).await {
             Ok(()) => reply_of_partner.await.unwrap_or_else(|_| stopping()),
             Err(_) => stopping(),
         };

@@ -15,7 +15,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use payfold_kit::Halt;
 use payfold_partners::query::PaymentStatus;
 use payfold_partners::remote::query::{QueryError, QueryOutcome};
-use payfold_reconcile::question::{PartnerReply, PaymentQuery, QueryTarget};
+use payfold_reconcile::question::{PartnerReply, PaymentQuestion, QueryTarget};
 use payfold_schemas::fact::{Fact, QueryAnswer};
 use payfold_schemas::ids::{OrderKey, PartnerCode};
 use tokio::sync::mpsc::{self, Receiver};
@@ -38,7 +38,7 @@ const GAUGE_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) async fn run_queries(
     context: &ReconcilerContext,
     partners: &Partners,
-    questions: Receiver<PaymentQuery>,
+    questions: Receiver<PaymentQuestion>,
 ) -> Result<(), Halt> {
     let (due, found) = mpsc::channel(CHANNEL_MAX);
     let watch_notices = async {
@@ -87,7 +87,7 @@ impl QueryLoop<'_> {
     async fn run(
         mut self,
         mut found: Receiver<QueuedQuery>,
-        mut questions: Receiver<PaymentQuery>,
+        mut questions: Receiver<PaymentQuestion>,
     ) -> Result<(), Halt> {
         let mut gauges = tokio::time::interval(GAUGE_INTERVAL);
         loop {
@@ -108,8 +108,8 @@ impl QueryLoop<'_> {
         }
     }
 
-    fn accept_question(&mut self, question: PaymentQuery) {
-        let PaymentQuery { key, target, due, reply } = question;
+    fn accept_question(&mut self, question: PaymentQuestion) {
+        let PaymentQuestion { key, target, due, reply } = question;
         let query = QueuedQuery { key, target, due, purpose: QueryPurpose::Reconciliation };
         let id = (query.key.clone(), query.target.clone());
         self.replies.entry(id.clone()).or_default().push(reply);

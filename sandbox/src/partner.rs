@@ -23,7 +23,7 @@ use crate::payments::PaymentRegistry;
 use crate::plan::{ActionTime, Plan, PlannedAnswer, ReturnDefect, SessionLength};
 use crate::planning::{plan, plan_for_action, plan_payer_defects};
 use crate::problem::RequestProblem;
-use crate::records::RecordsFile;
+use crate::records::RecordsWriter;
 use crate::sender::NoticeSender;
 use crate::settings::SandboxSettings;
 use crate::trouble::Trouble;
@@ -40,7 +40,7 @@ pub(crate) struct Partner {
     pub(crate) payments: PaymentRegistry,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) sender: NoticeSender,
-    pub(crate) records: RecordsFile,
+    pub(crate) records: RecordsWriter,
     pub(crate) runtime: Handle,
     /// The number of payments with notices still to send.
     pub(crate) unfinished: watch::Sender<usize>,

@@ -49,7 +49,7 @@ impl fmt::Display for RequestProblem {
 }
 
 #[derive(Serialize)]
-struct ProblemDocument<'a> {
+struct ProblemBody<'a> {
     r#type: String,
     title: &'a str,
     status: u16,
@@ -64,7 +64,7 @@ impl ResponseError for RequestProblem {
 
     fn error_response(&self) -> HttpResponse {
         let status = self.status_code();
-        let document = ProblemDocument {
+        let document = ProblemBody {
             r#type: format!("urn:payfold-sandbox:problem:{}", self.code),
             title: status.canonical_reason().unwrap_or("problem"),
             status: self.status,

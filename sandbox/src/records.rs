@@ -23,7 +23,7 @@ use crate::payment::{LedgerEntry, Payment};
 
 /// The open file; `None` writes nothing.
 #[derive(Debug)]
-pub(crate) struct RecordsFile(Option<Mutex<File>>);
+pub(crate) struct RecordsWriter(Option<Mutex<File>>);
 
 #[derive(Serialize)]
 #[serde(tag = "record", rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -47,7 +47,7 @@ enum RecordLine<'a> {
     },
 }
 
-impl RecordsFile {
+impl RecordsWriter {
     pub(crate) fn open(path: Option<&Path>) -> io::Result<Self> {
         let open = |path| File::options().create(true).append(true).open(path).map(Mutex::new);
         Ok(Self(path.map(open).transpose()?))

@@ -21,7 +21,7 @@ use crate::create::CreateEndpoint;
 use crate::http;
 use crate::partner::Partner;
 use crate::payments::PaymentRegistry;
-use crate::records::RecordsFile;
+use crate::records::RecordsWriter;
 use crate::sender::NoticeSender;
 use crate::settings::SandboxSettings;
 
@@ -88,7 +88,7 @@ impl Sandbox {
         let keep_ms = settings.session_ms.saturating_add(settings.keep_ms);
         let partner = Arc::new(Partner {
             payments: PaymentRegistry::new(settings.payments_max, keep_ms),
-            records: RecordsFile::open(settings.records.as_deref())?,
+            records: RecordsWriter::open(settings.records.as_deref())?,
             sender,
             create_endpoint: CreateEndpoint::new(profile, terms, accounts),
             runtime: Handle::try_current()?,

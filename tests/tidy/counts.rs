@@ -18,6 +18,7 @@ const AT_MOST: &[(&str, usize)] = &[
     ("functions that take a tuple of three or more", 0),
     ("functions with a String as their error", 1),
     ("results of results", 0),
+    ("type names that stand for more than two types", 0),
 ];
 
 /// What each count has to be at least.
@@ -29,6 +30,7 @@ fn counts(files: &[File]) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     let mut add = |name: &str, count: usize| *counts.entry(name.to_owned()).or_default() += count;
     let (mut asserts, mut state) = (0, 0);
+    let mut types: BTreeMap<String, usize> = BTreeMap::new();
     for file in sources {
         let code = production(file);
         add("lines of code", code.len());
@@ -42,6 +44,9 @@ fn counts(files: &[File]) -> BTreeMap<String, usize> {
             add("functions that take a tuple of three or more", usize::from(largest >= 3));
         }
         let text = text.split_whitespace().collect::<String>();
+        for name in code.iter().filter_map(|line| type_name(line)) {
+            *types.entry(name.to_owned()).or_default() += 1;
+        }
         add("functions with a String as their error", text.matches(",String>{").count());
         add("results of results", text.matches("Result<Result<").count());
         if STATE.iter().any(|place| file.path.starts_with(place)) {
@@ -50,8 +55,18 @@ fn counts(files: &[File]) -> BTreeMap<String, usize> {
         }
     }
     add("asserts in 10,000 lines of state", (asserts * 10_000).checked_div(state).unwrap_or(0));
+    let repeated = types.values().filter(|count| **count > 2).count();
+    add("type names that stand for more than two types", repeated);
     add("circles of imports", imports::circles(files).len());
     counts
+}
+
+/// The name of the type that a line begins to define.
+fn type_name(line: &str) -> Option<&str> {
+    let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub"));
+    let is_type = matches!(words.next()?, "struct" | "enum" | "trait");
+    let name = words.next().filter(|_| is_type)?;
+    name.split(|letter: char| !letter.is_alphanumeric()).next()
 }
 
 /// The crate's folder of a file below a `src`; `payfold` is the root's.
@@ -190,4 +205,15 @@ fn a_planted_text_is_counted() {
     ] {
         assert_eq!(counts.get(name), Some(&count), "{name}: {counts:?}");
     }
+}
+
+#[test]
+fn a_third_type_of_one_name_is_counted() {
+    let file = |path: &str| {
+        File::new(path.to_owned(), "//! A.\npub(crate) struct Walk<'a>(&'a u8);\n".to_owned())
+    };
+    let files = ["a/src/a.rs", "b/src/b.rs", "c/src/c.rs"].map(file);
+    let name = "type names that stand for more than two types";
+    assert_eq!(counts(&files[..2])[name], 0);
+    assert_eq!(counts(&files)[name], 1);
 }

@@ -12,13 +12,13 @@ use payfold_engines::EngineError;
 pub use self::anchored::Anchored;
 use self::partition::PartitionCheck;
 use crate::subject::Subject;
-use crate::verdict::Verdict;
+use crate::verification::Verification;
 
 /// The result of verifying the chain.
 #[derive(Default)]
 pub struct Chain {
     /// The differences.
-    pub verdict: Verdict,
+    pub verification: Verification,
     /// The head of every partition that was folded with heads.
     pub heads: Vec<Anchored>,
 }
@@ -36,13 +36,13 @@ pub async fn verify(
         let partition = one.position.partition;
         let known = anchors.iter().filter(|known| known.partition == partition);
         let mut partition = PartitionCheck::new(subject, *one, known.copied().collect());
-        partition.check(&mut chain.verdict, progress).await?;
+        partition.check(&mut chain.verification, progress).await?;
         chain.heads.extend(partition.end());
     }
     let is_folded =
         |known: &&Anchored| folded.iter().any(|one| one.position.partition == known.partition);
     for known in anchors.iter().filter(|known| !is_folded(known)) {
-        chain.verdict.differs(&"-", "anchor", &"nothing of the partition", &known.position());
+        chain.verification.differs(&"-", "anchor", &"nothing of the partition", &known.position());
     }
     Ok(chain)
 }

@@ -62,15 +62,15 @@ impl VerificationMetrics {
     }
 }
 
-/// The state of one verification of the whole log.
-struct Verification {
-    /// Damaged records so far.
+/// The damage that one verification of the whole log has found so far.
+struct Damage {
+    /// Damaged records.
     damaged: u64,
     /// The parked records; `None` after they could not be read: then no record counts as parked.
     parked: Option<ParkedRecords>,
 }
 
-impl Verification {
+impl Damage {
     /// Whether a damaged record is parked. Errors: the storage can't be read now.
     async fn is_parked(
         &mut self,
@@ -133,14 +133,14 @@ impl LogVerifier {
     /// Reads every record; returns how many are damaged. Damage that prevents reading the rest of a
     /// topic counts as one. Errors: the storage can't be read now.
     async fn read_all(&self) -> Result<u64, EngineError> {
-        let mut verification = Verification { damaged: 0, parked: Some(ParkedRecords::default()) };
+        let mut damage = Damage { damaged: 0, parked: Some(ParkedRecords::default()) };
         for topic in Topic::ALL {
-            match self.read_topic(topic, &mut verification).await {
-                Err(EngineError::Corrupt(error)) => self.report(topic, &error, &mut verification),
+            match self.read_topic(topic, &mut damage).await {
+                Err(EngineError::Corrupt(error)) => self.report(topic, &error, &mut damage),
                 read => read?,
             }
         }
-        let damaged = verification.damaged;
+        let damaged = damage.damaged;
         self.metrics.damaged.set(i64::try_from(damaged).unwrap_or(i64::MAX));
         match damaged {
             0 => {
@@ -154,33 +154,29 @@ impl LogVerifier {
 
     /// Reads a topic. Errors: the storage can't be read now; `Corrupt` if the rest of the topic
     /// can't be read at all.
-    async fn read_topic(
-        &self,
-        topic: Topic,
-        verification: &mut Verification,
-    ) -> Result<(), EngineError> {
+    async fn read_topic(&self, topic: Topic, damage: &mut Damage) -> Result<(), EngineError> {
         let mut walk = Walk::to_the_end(&*self.log, topic).await?;
         loop {
             let begun = Instant::now();
             let Some(page) = walk.next(PAGE).await? else { return Ok(()) };
             for message in &page {
                 let Err(error) = check(topic, message) else { continue };
-                if topic == Topic::Intake && verification.is_parked(&*self.log, message).await? {
+                if topic == Topic::Intake && damage.is_parked(&*self.log, message).await? {
                     continue;
                 }
-                self.report(topic, &format!("{}: {error}", message.position), verification);
+                self.report(topic, &format!("{}: {error}", message.position), damage);
             }
             let bytes = page.iter().map(|message| message.value.len()).sum();
             tokio::time::sleep(pause(begun.elapsed(), bytes)).await;
         }
     }
 
-    fn report(&self, topic: Topic, what: &str, verification: &mut Verification) {
-        verification.damaged += 1;
+    fn report(&self, topic: Topic, what: &str, damage: &mut Damage) {
+        damage.damaged += 1;
         // Set at once, because the rest of a large log takes hours. Until the end it may be lower
         // than after the verification before.
-        self.metrics.damaged.set(i64::try_from(verification.damaged).unwrap_or(i64::MAX));
-        if verification.damaged <= REPORTED_MAX {
+        self.metrics.damaged.set(i64::try_from(damage.damaged).unwrap_or(i64::MAX));
+        if damage.damaged <= REPORTED_MAX {
             tracing::error!(
                 topic = topic.name(),
                 what,

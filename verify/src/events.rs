@@ -27,7 +27,7 @@ use serde_json::{Map, Value};
 use crate::chain::partition::{ReadResult, read_next};
 use crate::subject::Subject;
 use crate::through::{Pass, Through, in_pass};
-use crate::verdict::Verdict;
+use crate::verification::Verification;
 
 /// About how many events one pass keeps in memory, some 70 bytes each. The events of an order stay
 /// together, so this is an average.
@@ -93,7 +93,7 @@ impl StoredEvents {
         subject: &Subject,
         (pass, from): (Pass, u32),
         progress: &ProgressBar,
-        verdict: &mut Verdict,
+        verification: &mut Verification,
     ) -> Result<Self, EngineError> {
         let extents = subject.log.extent(Topic::Orders).await?;
         // The first record of a partition is 1.
@@ -111,7 +111,12 @@ impl StoredEvents {
                         // Reported once, in the first pass.
                         if pass.number == 0 {
                             let gap = format!("{place} is not there");
-                            verdict.differs(&"-", "orders", &gap, &"an event or a repeat of one");
+                            verification.differs(
+                                &"-",
+                                "orders",
+                                &gap,
+                                &"an event or a repeat of one",
+                            );
                         }
                         continue;
                     }
@@ -120,19 +125,24 @@ impl StoredEvents {
                 place = last.position;
                 progress.inc(u64::try_from(page.len()).unwrap_or(u64::MAX));
                 for message in page.iter().filter(|message| in_pass(&message.key, pass)) {
-                    verdict.events += 1;
-                    stored.add(message, verdict);
+                    verification.events += 1;
+                    stored.add(message, verification);
                 }
             }
         }
         Ok(stored)
     }
 
-    fn add(&mut self, message: &Delivered, verdict: &mut Verdict) {
+    fn add(&mut self, message: &Delivered, verification: &mut Verification) {
         let id = message.event.as_ref().map_or("", |event| event.id.as_str());
         let Some((epoch, version)) = numbers_of(id, &message.key) else {
             let place = format!("orders {}", message.position);
-            verdict.differs(&message.key, &format!("event {id}"), &place, &"no id of this order");
+            verification.differs(
+                &message.key,
+                &format!("event {id}"),
+                &place,
+                &"no id of this order",
+            );
             return;
         };
         let (content, position) = (content_of_stored(message), message.position);
@@ -151,7 +161,7 @@ impl StoredEvents {
         &mut self,
         subject: &Subject,
         (event, committed): (&ExpectedEvent, &Committed),
-        verdict: &mut Verdict,
+        verification: &mut Verification,
     ) -> Result<(), EngineError> {
         let ExpectedEvent { message, position, .. } = event;
         let attributes = message.event.as_ref();
@@ -175,14 +185,19 @@ impl StoredEvents {
             }
         }
         for place in other {
-            report_differences(subject, (message, place), verdict).await?;
+            report_differences(subject, (message, place), verification).await?;
         }
         if !found && committed.has(event) {
             if may_be_removed {
-                verdict.removed += 1;
+                verification.removed += 1;
             } else {
                 let field = format!("event {epoch}/{version}");
-                verdict.differs(&message.key, &field, &"missing", &format!("intake {position}"));
+                verification.differs(
+                    &message.key,
+                    &field,
+                    &"missing",
+                    &format!("intake {position}"),
+                );
             }
         }
         Ok(())
@@ -192,7 +207,7 @@ impl StoredEvents {
     pub(crate) async fn report_unexpected(
         self,
         subject: &Subject,
-        verdict: &mut Verdict,
+        verification: &mut Verification,
     ) -> Result<(), EngineError> {
         for (order, events) in self.by_order {
             for event in events.into_iter().filter(|event| !event.is_expected) {
@@ -202,12 +217,17 @@ impl StoredEvents {
                 if event.epoch < self.from
                     || (is_first && is_rebuilt(subject, event.position).await?)
                 {
-                    verdict.of_earlier_rules += 1;
+                    verification.of_earlier_rules += 1;
                     continue;
                 }
                 let field = format!("event {}/{}", event.epoch, event.version);
                 let place = format!("orders {}", event.position);
-                verdict.differs(&order, &field, &place, &"the log has no record that yields it");
+                verification.differs(
+                    &order,
+                    &field,
+                    &place,
+                    &"the log has no record that yields it",
+                );
             }
         }
         Ok(())
@@ -242,7 +262,7 @@ fn content(kind: &str, time: &str, value: &[u8]) -> Digest {
 async fn report_differences(
     subject: &Subject,
     (message, place): (&Message, Position),
-    verdict: &mut Verdict,
+    verification: &mut Verification,
 ) -> Result<(), EngineError> {
     let Some(stored) = search::message_at(&*subject.log, Topic::Orders, place).await? else {
         return Ok(());
@@ -250,30 +270,45 @@ async fn report_differences(
     let expected = message.event.as_ref();
     let id = expected.map_or("", |event| event.id.as_str());
     let name = id.strip_prefix(message.key.as_str()).unwrap_or(id).trim_start_matches('/');
-    let (before, place) = (verdict.differences.len(), format!("orders {place}"));
+    let (before, place) = (verification.differences.len(), format!("orders {place}"));
     if let (Some(stored), Some(expected)) = (&stored.event, expected) {
         for (field, stored, folded) in [
             ("type", stored.kind.clone(), expected.kind.to_owned()),
             ("time", stored.time.clone(), expected.time.to_string()),
         ] {
             if stored != folded {
-                verdict.differs(&message.key, &format!("event {name} {field}"), &stored, &folded);
+                verification.differs(
+                    &message.key,
+                    &format!("event {name} {field}"),
+                    &stored,
+                    &folded,
+                );
             }
         }
     }
     let folded = object(&message.value).unwrap_or_default();
     let Some(stored) = object(&stored.value) else {
-        verdict.differs(&message.key, &format!("event {name}"), &place, &"it is no JSON object");
+        verification.differs(
+            &message.key,
+            &format!("event {name}"),
+            &place,
+            &"it is no JSON object",
+        );
         return Ok(());
     };
     let fields: BTreeSet<&String> = stored.keys().chain(folded.keys()).collect();
     let shown = |value: Option<&Value>| value.map_or("not there".to_owned(), Value::to_string);
     for field in fields.into_iter().filter(|field| stored.get(*field) != folded.get(*field)) {
         let (stored, folded) = (shown(stored.get(field)), shown(folded.get(field)));
-        verdict.differs(&message.key, &format!("event {name} {field}"), &stored, &folded);
+        verification.differs(&message.key, &format!("event {name} {field}"), &stored, &folded);
     }
-    if verdict.differences.len() == before {
-        verdict.differs(&message.key, &format!("event {name} bytes"), &place, &"spelt otherwise");
+    if verification.differences.len() == before {
+        verification.differs(
+            &message.key,
+            &format!("event {name} bytes"),
+            &place,
+            &"spelt otherwise",
+        );
     }
     Ok(())
 }

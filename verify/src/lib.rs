@@ -17,8 +17,8 @@ pub mod signatures;
 pub mod state;
 mod subject;
 pub mod through;
-mod verdict;
+mod verification;
 
 pub use self::events::FIRST_EPOCH;
 pub use self::subject::Subject;
-pub use self::verdict::{StoredDifference, Verdict};
+pub use self::verification::{StoredDifference, Verification};

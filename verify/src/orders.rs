@@ -21,7 +21,7 @@ use crate::events::{Committed, EVENTS_PER_PASS, StoredEvents};
 use crate::every_order::EveryOrder;
 use crate::subject::Subject;
 use crate::through::{Pass, Through, folded, in_pass};
-use crate::verdict::Verdict;
+use crate::verification::Verification;
 
 const PAGE: usize = 5_000;
 /// How many orders one pass folds, which bounds memory.
@@ -33,11 +33,11 @@ pub async fn verify(
     subject: &Subject,
     from: u32,
     progress: &ProgressBar,
-) -> Result<Verdict, EngineError> {
+) -> Result<Verification, EngineError> {
     let live = folded(&*subject.store).await?;
     let records = live.records();
     let committed = Committed::read(subject, live).await?;
-    let mut verdict = Verdict::default();
+    let mut verification = Verification::default();
     let orders = count_orders(&*subject.store).await?;
     let extents = subject.log.extent(Topic::Orders).await?;
     let events = extents.iter().map(|one| one.last.saturating_sub(one.first)).sum::<u64>();
@@ -45,15 +45,16 @@ pub async fn verify(
     progress.set_length(records.saturating_add(events).saturating_mul(passes));
     for number in 0..passes {
         let pass = Pass { number, of: passes };
-        let mut events = StoredEvents::read(subject, (pass, from), progress, &mut verdict).await?;
+        let mut events =
+            StoredEvents::read(subject, (pass, from), progress, &mut verification).await?;
         let intake = IntakePass { subject, pass, committed: &committed, progress };
-        let world = intake.fold(&mut events, &mut verdict).await?;
-        events.report_unexpected(subject, &mut verdict).await?;
-        find_unknown_rows(subject, pass, (&world, &committed.live), &mut verdict).await?;
-        compare(subject, world, &committed.live, &mut verdict).await?;
+        let world = intake.fold(&mut events, &mut verification).await?;
+        events.report_unexpected(subject, &mut verification).await?;
+        find_unknown_rows(subject, pass, (&world, &committed.live), &mut verification).await?;
+        compare(subject, world, &committed.live, &mut verification).await?;
     }
-    check_quarantine(subject, &mut verdict).await?;
-    Ok(verdict)
+    check_quarantine(subject, &mut verification).await?;
+    Ok(verification)
 }
 
 async fn count_orders(store: &dyn OrderStore) -> Result<u64, EngineError> {
@@ -78,13 +79,18 @@ impl IntakePass<'_> {
     async fn fold(
         &self,
         events: &mut StoredEvents,
-        verdict: &mut Verdict,
+        verification: &mut Verification,
     ) -> Result<Orders, EngineError> {
         let (subject, through) = (self.subject, &self.committed.live);
         let ends = walk::ends(&*subject.log, Topic::Intake).await?;
         for end in ends.iter().filter(|end| end.offset < through.offset(end.partition)) {
             let folded = Position { offset: through.offset(end.partition), ..*end };
-            verdict.differs(&"-", "log", &format!("folded to {folded}"), &format!("ends at {end}"));
+            verification.differs(
+                &"-",
+                "log",
+                &format!("folded to {folded}"),
+                &format!("ends at {end}"),
+            );
         }
         let mut refold = Refold::new(self.committed.drills.iter().copied());
         // Later records are folded into a separate state, because their events may be published
@@ -92,7 +98,7 @@ impl IntakePass<'_> {
         let (mut world, mut ahead) = (Orders::new(), Orders::new());
         let mut walk = Walk::to_the_end(&*subject.log, Topic::Intake).await?;
         while let Some(page) = walk.next(PAGE).await? {
-            let (folded, later) = self.decode(&page, events, verdict).await?;
+            let (folded, later) = self.decode(&page, events, verification).await?;
             let mut expected = refold.fold(&mut world, folded);
             if !later.is_empty() {
                 let published = world.iter().filter(|(key, _)| !ahead.contains_key(key));
@@ -105,7 +111,7 @@ impl IntakePass<'_> {
             }
             for event in &expected {
                 if in_pass(&event.message.key, self.pass) {
-                    events.expect(subject, (event, self.committed), verdict).await?;
+                    events.expect(subject, (event, self.committed), verification).await?;
                 }
             }
             self.progress.inc(u64::try_from(page.len()).unwrap_or(u64::MAX));
@@ -119,13 +125,13 @@ impl IntakePass<'_> {
         &self,
         page: &[Delivered],
         events: &StoredEvents,
-        verdict: &mut Verdict,
+        verification: &mut Verification,
     ) -> Result<(Vec<PlacedRecord>, Vec<PlacedRecord>), EngineError> {
         let (mut folded, mut later) = (Vec::new(), Vec::new());
         for message in page {
             let (is_of_pass, is_marker) =
                 (in_pass(&message.key, self.pass), message.key == MARKER_KEY);
-            verdict.records += u64::from(is_of_pass);
+            verification.records += u64::from(is_of_pass);
             if !is_of_pass && !is_marker {
                 continue;
             }
@@ -139,7 +145,7 @@ impl IntakePass<'_> {
                     }
                 }
                 Err(error) if is_of_pass => {
-                    verdict.add_unreadable(&*self.subject.log, message, &error).await?;
+                    verification.add_unreadable(&*self.subject.log, message, &error).await?;
                 }
                 Err(_) => {}
             }
@@ -165,7 +171,7 @@ async fn find_unknown_rows(
     subject: &Subject,
     pass: Pass,
     (world, through): (&Orders, &Through),
-    verdict: &mut Verdict,
+    verification: &mut Verification,
 ) -> Result<(), EngineError> {
     let mut reading = EveryOrder::of(&*subject.store);
     while let Some(keys) = reading.next(PAGE).await? {
@@ -174,7 +180,7 @@ async fn find_unknown_rows(
             .filter(|key| in_pass(&key.to_string(), pass) && !world.contains_key(key));
         for order in subject.store.load(unknown.collect()).await?.into_iter().flatten() {
             if through.has(order.position) {
-                verdict.differs(&order.key, "row", &"there", &"the log has no fact of it");
+                verification.differs(&order.key, "row", &"there", &"the log has no fact of it");
             }
         }
     }
@@ -185,47 +191,50 @@ async fn compare(
     subject: &Subject,
     world: Orders,
     through: &Through,
-    verdict: &mut Verdict,
+    verification: &mut Verification,
 ) -> Result<(), EngineError> {
     let world: Vec<_> = world.into_iter().collect();
     for chunk in world.chunks(PAGE) {
         let keys = chunk.iter().map(|(key, _)| key.clone()).collect();
         let rows = subject.store.load(keys).await?;
         for ((key, folded), row) in chunk.iter().zip(rows) {
-            verdict.orders += 1;
+            verification.orders += 1;
             match row {
                 // Beside a running system a row may have been folded further since this started.
                 Some(row) if !through.has(row.position) => {}
-                Some(row) => compare_one(key, folded, &row, verdict),
-                None => verdict.differs(key, "row", &"missing", &"there"),
+                Some(row) => compare_one(key, folded, &row, verification),
+                None => verification.differs(key, "row", &"missing", &"there"),
             }
         }
     }
     Ok(())
 }
 
-fn compare_one(key: &OrderKey, folded: &Order, row: &Order, verdict: &mut Verdict) {
+fn compare_one(key: &OrderKey, folded: &Order, row: &Order, verification: &mut Verification) {
     let summary = fold::summarize(&folded.facts);
     if row.version != folded.version {
-        verdict.differs(key, "version", &row.version, &folded.version);
+        verification.differs(key, "version", &row.version, &folded.version);
     }
     if row.summary.state != summary.state {
-        verdict.differs(key, "state", &row.summary.state, &summary.state);
+        verification.differs(key, "state", &row.summary.state, &summary.state);
     } else if row.summary != summary {
-        verdict.differs(key, "summary", &"another", &"differs in flags, amounts or refs");
+        verification.differs(key, "summary", &"another", &"differs in flags, amounts or refs");
     }
     if row.facts != folded.facts {
-        verdict.differs(key, "facts", &"another set", &"differs from the log");
+        verification.differs(key, "facts", &"another set", &"differs from the log");
     }
 }
 
-async fn check_quarantine(subject: &Subject, verdict: &mut Verdict) -> Result<(), EngineError> {
+async fn check_quarantine(
+    subject: &Subject,
+    verification: &mut Verification,
+) -> Result<(), EngineError> {
     let mut walk = Walk::to_the_end(&*subject.log, Topic::Quarantine).await?;
     while let Some(page) = walk.next(PAGE).await? {
         for message in &page {
-            verdict.records += 1;
+            verification.records += 1;
             if let Err(error) = Record::decode(&message.value) {
-                verdict.differs(&message.key, "quarantine record", &message.position, &error);
+                verification.differs(&message.key, "quarantine record", &message.position, &error);
             }
         }
     }

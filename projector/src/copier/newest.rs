@@ -40,7 +40,7 @@ pub(super) struct Event {
 
 /// Whether an event is news.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Novelty {
     /// It is the newest event of its order.
     News,
     /// It, or a newer event of its order, was taken before.
@@ -79,7 +79,7 @@ impl Marks {
     }
 
     /// Judges the next event.
-    pub(super) fn judge(&mut self, event: &Event) -> Verdict {
+    pub(super) fn judge(&mut self, event: &Event) -> Novelty {
         let Position { partition, offset } = event.cause;
         let is_first = match self.high.get(&partition) {
             None => true,
@@ -91,7 +91,7 @@ impl Marks {
         }
         self.was_needed |= !is_first;
         let Some(recent) = &mut self.recent else {
-            return if is_first { Verdict::News } else { Verdict::NeedsRecent };
+            return if is_first { Novelty::News } else { Novelty::NeedsRecent };
         };
         let is_news = is_first
             || match recent.get(&event.key) {
@@ -99,10 +99,10 @@ impl Marks {
                 None => self.low.get(&partition).is_none_or(|low| offset > *low),
             };
         if !is_news {
-            return Verdict::Old;
+            return Novelty::Old;
         }
         note(recent, event);
-        Verdict::News
+        Novelty::News
     }
 
     /// Takes the recent events, in order, up to the event to be judged. `held_from` is the offset
@@ -222,13 +222,13 @@ mod tests {
             for (at, text) in (1_u64..).zip(events.split(", ")) {
                 let event = event(text);
                 let mut verdict = marks.judge(&event);
-                if verdict == Verdict::NeedsRecent {
+                if verdict == Novelty::NeedsRecent {
                     read.recent_reads += 1;
                     let first = usize::try_from(marks.from().max(held_from)).unwrap() - 1;
                     marks.remember(held_from, &read.all[first.min(read.all.len())..]);
                     verdict = marks.judge(&event);
                 }
-                if verdict == Verdict::News {
+                if verdict == Novelty::News {
                     read.newest.insert(event.key.clone(), event.number);
                 }
                 read.all.push(event);
@@ -287,16 +287,16 @@ mod tests {
     #[test]
     fn an_event_older_than_all_recent_events_is_old() {
         let mut marks = Marks::new(1);
-        assert_eq!(marks.judge(&event("a 1.2@0-7")), Verdict::News);
+        assert_eq!(marks.judge(&event("a 1.2@0-7")), Novelty::News);
         marks.passed(2);
         marks.passed(2 + REACH);
         assert_eq!(marks.from(), 1);
-        assert_eq!(marks.judge(&event("b 1.1@0-9")), Verdict::News);
+        assert_eq!(marks.judge(&event("b 1.1@0-9")), Novelty::News);
         marks.passed(3 + 2 * REACH);
         assert_eq!(marks.from(), 2 + REACH, "the recent events move on, and reach far enough");
         marks.remember(1, &[event("b 1.1@0-9")]);
         for (text, verdict) in
-            [("a 1.1@0-6", Verdict::Old), ("c 1.1@0-8", Verdict::News), ("c 1.1@0-8", Verdict::Old)]
+            [("a 1.1@0-6", Novelty::Old), ("c 1.1@0-8", Novelty::News), ("c 1.1@0-8", Novelty::Old)]
         {
             assert_eq!(marks.judge(&event(text)), verdict, "{text}");
         }
@@ -314,7 +314,7 @@ mod tests {
         let mut marks = Marks::new(7);
         for partition in 0..1_000 {
             let text = format!("a 1.1@{partition}-{}", u64::MAX / 2);
-            assert_eq!(marks.judge(&event(&text)), Verdict::News);
+            assert_eq!(marks.judge(&event(&text)), Novelty::News);
         }
         let note = marks.encode();
         assert!(note.len() <= NOTE_MAX, "{}", note.len());

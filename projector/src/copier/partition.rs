@@ -13,7 +13,7 @@ use payfold_schemas::event::{ORDER_CHANGED_TYPE, REBUILT};
 use payfold_schemas::position::Position;
 use serde::Deserialize;
 
-use super::newest::{Event, Marks, Verdict};
+use super::newest::{Event, Marks, Novelty};
 
 /// Messages read at once to find the recent events.
 const PAGE: usize = 8_192;
@@ -115,11 +115,11 @@ impl CopiedPartition {
         };
         if let Some(event) = event {
             let mut verdict = self.marks.judge(&event);
-            if verdict == Verdict::NeedsRecent {
+            if verdict == Novelty::NeedsRecent {
                 self.read_recent(log, message.position).await?;
                 verdict = self.marks.judge(&event);
             }
-            if verdict == Verdict::News {
+            if verdict == Novelty::News {
                 self.newest.insert(event.key, message);
             }
         }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_ingest::audit::Auditor;
 use payfold_verify::signatures::{SignatureReport, SignatureRow, Unjudged};
-use payfold_verify::{FIRST_EPOCH, StoredDifference, Subject, Verdict, chain, signatures, state};
+use payfold_verify::{
+    FIRST_EPOCH, StoredDifference, Subject, Verification, chain, signatures, state,
+};
 
 use super::anchor::Anchor;
 use super::profiles;
@@ -51,9 +53,9 @@ pub(super) async fn orders(
     output: &OutputArgs,
 ) -> anyhow::Result<()> {
     let bar = output::progress_bar(output.output, 0, "records and events");
-    let verdict = payfold_verify::orders::verify(&subject(engines)?, from, &bar).await?;
+    let verification = payfold_verify::orders::verify(&subject(engines)?, from, &bar).await?;
     bar.finish_and_clear();
-    print(&verdict, output)
+    print(&verification, output)
 }
 
 fn subject(engines: &Engines) -> anyhow::Result<Subject> {
@@ -65,16 +67,16 @@ fn subject(engines: &Engines) -> anyhow::Result<Subject> {
     })
 }
 
-fn print(verdict: &Verdict, output: &OutputArgs) -> anyhow::Result<()> {
-    if !verdict.differences.is_empty() || output.output != OutputFormat::Table {
-        listing::print(output.output, &verdict.differences)?;
+fn print(verification: &Verification, output: &OutputArgs) -> anyhow::Result<()> {
+    if !verification.differences.is_empty() || output.output != OutputFormat::Table {
+        listing::print(output.output, &verification.differences)?;
     }
-    let Verdict { records, orders, events, differences, .. } = verdict;
+    let Verification { records, orders, events, differences, .. } = verification;
     let mut beside = String::new();
     for (count, what) in [
-        (verdict.parked, "parked"),
-        (verdict.removed, "events not compared: retention has removed them from `orders`"),
-        (verdict.of_earlier_rules, "events not compared: of epochs before --from-epoch"),
+        (verification.parked, "parked"),
+        (verification.removed, "events not compared: retention has removed them from `orders`"),
+        (verification.of_earlier_rules, "events not compared: of epochs before --from-epoch"),
     ] {
         if count > 0 {
             beside += &format!("; {count} {what}");
@@ -117,7 +119,7 @@ async fn verify_chain(
     let bar = output::progress_bar(output.output, 0, "records");
     let chain = chain::verify(&subject(engines)?, &remembered, &bar).await?;
     bar.finish_and_clear();
-    let is_whole = chain.verdict.differences.is_empty();
+    let is_whole = chain.verification.differences.is_empty();
     if let Some(path) = files.anchor.as_deref().filter(|_| is_whole) {
         let (at, heads) = (SystemClock.now(), chain.heads.clone());
         Anchor { log_id: hex::encode(log_id), at, heads }.write(path)?;
@@ -125,7 +127,7 @@ async fn verify_chain(
     for one in chain.heads.iter().filter(|_| is_whole) {
         output::error_line(&format!("chain head at {}: {}", one.position(), one.head));
     }
-    print(&chain.verdict, output)
+    print(&chain.verification, output)
 }
 
 async fn verify_signatures(

@@ -16,7 +16,7 @@ use payfold_schemas::record::Record;
 
 use crate::chain::anchored::Anchored;
 use crate::subject::Subject;
-use crate::verdict::Verdict;
+use crate::verification::Verification;
 
 const PAGE: usize = 5_000;
 /// How many wrong records of one commit are reported.
@@ -66,14 +66,14 @@ impl<'a> PartitionCheck<'a> {
         Some(Anchored { partition, offset, head })
     }
 
-    /// Checks the partition up to its last folded record; adds differences to `verdict`.
+    /// Checks the partition up to its last folded record; adds differences to `verification`.
     pub(crate) async fn check(
         &mut self,
-        verdict: &mut Verdict,
+        verification: &mut Verification,
         progress: &ProgressBar,
     ) -> Result<(), EngineError> {
         self.read_heads().await?;
-        self.resume(verdict).await?;
+        self.resume(verification).await?;
         while self.at.offset < self.folded.position.offset {
             let page = match read_next(&*self.subject.log, (Topic::Intake, self.at)).await? {
                 ReadResult::Records(page) if page.is_empty() => break,
@@ -88,11 +88,11 @@ impl<'a> PartitionCheck<'a> {
                 if record.position.offset > self.folded.position.offset {
                     break;
                 }
-                self.add_record(&record, verdict).await?;
+                self.add_record(&record, verification).await?;
             }
             self.more_heads().await?;
         }
-        self.finish(verdict).await
+        self.finish(verification).await
     }
 
     async fn read_heads(&mut self) -> Result<(), EngineError> {
@@ -106,10 +106,10 @@ impl<'a> PartitionCheck<'a> {
 
     /// Starts at the first stored head, if an older version folded the records before it without
     /// heads.
-    async fn resume(&mut self, verdict: &mut Verdict) -> Result<(), EngineError> {
+    async fn resume(&mut self, verification: &mut Verification) -> Result<(), EngineError> {
         let Some((position, head)) = self.stored.front().copied() else {
             if self.folded.head.is_none() {
-                verdict.differs(
+                verification.differs(
                     &"-",
                     "chain",
                     &format!("folded to {}", self.folded.position),
@@ -139,26 +139,26 @@ impl<'a> PartitionCheck<'a> {
     async fn add_record(
         &mut self,
         record: &Delivered,
-        verdict: &mut Verdict,
+        verification: &mut Verification,
     ) -> Result<(), EngineError> {
-        verdict.records += 1;
+        verification.records += 1;
         let position = record.position;
         // The last record of a commit is missing.
         while let Some((end, head)) = self.stored.front().copied()
             && end.offset < position.offset
         {
-            self.report_commit(end, verdict).await?;
+            self.report_commit(end, verification).await?;
             (self.head, self.commit_before) = (head, end);
             self.stored.pop_front();
             self.more_heads().await?;
         }
         self.head = self.head.after(position, &record.key, &record.value);
         self.at = position;
-        self.compare_anchor(position, verdict);
+        self.compare_anchor(position, verification);
         if self.stored.front().is_some_and(|(end, _)| *end == position) {
             let (_, head) = self.stored.pop_front().expect("it was looked at");
             if head != self.head {
-                self.report_commit(position, verdict).await?;
+                self.report_commit(position, verification).await?;
             }
             (self.head, self.commit_before) = (head, position);
             self.more_heads().await?;
@@ -171,10 +171,10 @@ impl<'a> PartitionCheck<'a> {
     }
 
     /// Compares the computed head with the anchor at this position.
-    fn compare_anchor(&self, position: Position, verdict: &mut Verdict) {
+    fn compare_anchor(&self, position: Position, verification: &mut Verification) {
         let known = self.anchors.iter().find(|known| known.position() == position);
         if let Some(known) = known.filter(|known| known.head != self.head) {
-            verdict.differs(
+            verification.differs(
                 &"-",
                 "anchor",
                 &format!("{position}: {}", self.head),
@@ -184,28 +184,37 @@ impl<'a> PartitionCheck<'a> {
     }
 
     /// Reports the commit that ends at `end`, with what is wrong in it.
-    async fn report_commit(&self, end: Position, verdict: &mut Verdict) -> Result<(), EngineError> {
+    async fn report_commit(
+        &self,
+        end: Position,
+        verification: &mut Verification,
+    ) -> Result<(), EngineError> {
         let first = Position { offset: self.commit_before.offset.saturating_add(1), ..end };
         let wrong = describe_damage(&*self.subject.log, (first, end)).await?;
-        verdict.differs(&"-", "chain", &format!("the commit of {first} to {end}"), &wrong);
+        verification.differs(&"-", "chain", &format!("the commit of {first} to {end}"), &wrong);
         Ok(())
     }
 
     /// Reports a missing end of the log, a wrong last head, and anchors that were not reached.
-    async fn finish(&mut self, verdict: &mut Verdict) -> Result<(), EngineError> {
+    async fn finish(&mut self, verification: &mut Verification) -> Result<(), EngineError> {
         let folded = self.folded.position;
         if self.at.offset < folded.offset {
             let (at, to) = (self.at, format!("folded to {folded}"));
-            verdict.differs(&"-", "chain", &to, &format!("the log ends at {at}: its tail is gone"));
+            verification.differs(
+                &"-",
+                "chain",
+                &to,
+                &format!("the log ends at {at}: its tail is gone"),
+            );
             return Ok(());
         }
         if self.folded.head.is_some_and(|head| head != self.head) {
-            self.report_commit(folded, verdict).await?;
+            self.report_commit(folded, verification).await?;
         }
         let unmet = self.anchors.iter().filter(|known| known.offset > folded.offset);
         for known in unmet {
             let to = format!("folded to {folded}");
-            verdict.differs(&"-", "anchor", &to, &format!("a head at {}", known.position()));
+            verification.differs(&"-", "anchor", &to, &format!("a head at {}", known.position()));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Owns the verdict: counts and differences of a verification.
+//! Owns the result of a verification: counts and differences.
 
 use payfold_engines::EngineError;
 use payfold_engines::log::{Delivered, EventLog};
@@ -21,7 +21,7 @@ pub struct StoredDifference {
 
 /// The result of a verification.
 #[derive(Default)]
-pub struct Verdict {
+pub struct Verification {
     /// Records that were read.
     pub records: u64,
     /// Orders that were compared.
@@ -39,7 +39,7 @@ pub struct Verdict {
     pub differences: Vec<StoredDifference>,
 }
 
-impl Verdict {
+impl Verification {
     /// Adds a difference.
     pub(crate) fn differs(
         &mut self,
