@@ -37,7 +37,7 @@ pub use crate::limits::BodyLimits;
 pub use create::{CreateField, CreateRule, CreateTerms};
 pub use error::ProfileError;
 pub use query::{QueryField, QueryPace, QueryRule, StatusMeaning};
-pub use shipped::{SHIPPED, STARTERS, ShippedProfile, StarterProfile};
+pub use shipped::{EARLIER, SHIPPED, STARTERS, ShippedProfile, StarterProfile};
 pub use time::{OutOfWindow, TimeKind, TimeRule};
 
 /// The default scheme, as shipped.

@@ -1,11 +1,13 @@
 //! Owns the proof that today's program folds yesterday's log to the byte. Each log of an earlier
 //! build is folded anew here, and must give the state digest of that time and publish the same
-//! events. Fixtures are only added: `tests/fixtures/logs/VERSION-N/log.db` as its build left it,
-//! and what its `payfold log verify --state` said; where a decision has changed a rule since, what
-//! a rebuild says today is in `rebuilt.txt`.
+//! events, and the notices in it are verified as its build verified them. Fixtures are only added:
+//! `tests/fixtures/logs/VERSION-N/log.db` as its build left it, with its claims, and what its
+//! `payfold log verify --state` said; where a decision has changed a rule since, what a rebuild
+//! says today is in `rebuilt.txt`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use payfold_schemas::record::{ENVELOPE_VERSION, Record};
 use rusqlite::{Connection, params};
@@ -13,12 +15,27 @@ use rusqlite::{Connection, params};
 use crate::support::pair::Inside;
 use crate::support::system::{Home, System};
 
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/logs").join(name)
+}
+
 fn fixtures() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/logs");
-    let found = std::fs::read_dir(folder).expect("the fixtures are there");
+    let found = std::fs::read_dir(fixture("")).expect("the fixtures are there");
     let mut found: Vec<_> = found.map(|entry| entry.expect("it can be read").path()).collect();
     found.sort();
     found
+}
+
+/// A folder with the log of a fixture, and its claims if it had any.
+fn home_of(fixture: &Path) -> Rc<Home> {
+    let home = Home::new();
+    std::fs::create_dir(home.data()).expect("it is new");
+    for name in
+        ["log.db", "orders.claims.db"].into_iter().filter(|name| fixture.join(name).exists())
+    {
+        std::fs::copy(fixture.join(name), home.data().join(name)).expect("a file");
+    }
+    home
 }
 
 /// Members of events that were renamed before the first release, as JSON: the name in a fixture,
@@ -50,9 +67,7 @@ fn every_log_of_an_earlier_build_is_folded_to_the_byte() {
     let all = fixtures();
     assert!(!all.is_empty(), "there is a log of an earlier build");
     for fixture in all {
-        let home = Home::new();
-        std::fs::create_dir(home.data()).expect("it is new");
-        std::fs::copy(fixture.join("log.db"), home.data().join("log.db")).expect("a log");
+        let home = home_of(&fixture);
         let before = published_events(&home);
         let system = home.boot_as("ingest,projector", &[]);
         Inside::of(&home).settle();
@@ -78,11 +93,44 @@ fn every_log_of_an_earlier_build_is_folded_to_the_byte() {
     }
 }
 
+/// The partners of fixture 0.1.0-2, one for each profile that its build shipped, and the arguments
+/// of `key add` that name their accounts' constants.
+const SIGNERS: [(&str, &[&str]); 7] = [
+    ("acme", &[]),
+    ("sandbox", &[]),
+    ("momo", &["--constant", "accessKey=F8BBA842ECF85"]),
+    ("zalopay", &[]),
+    ("midtrans", &[]),
+    ("square", &["--constant", "notification_url=https://example.com/webhook"]),
+    ("razorpay", &[]),
+];
+
+#[test]
+fn notices_that_an_earlier_build_stored_are_verified_by_its_profiles() {
+    let home = home_of(&fixture("0.1.0-2"));
+    let profile = |partner: &str| match partner {
+        "acme" => "[partners.acme]\nprofile = \"default\"\n".to_owned(),
+        _ => format!("[partners.{partner}]\nprofile = \"{partner}\"\n"),
+    };
+    let settings: String = SIGNERS.iter().map(|(partner, _)| profile(partner)).collect();
+    home.write("payfold.toml", &settings);
+    for (partner, constants) in SIGNERS {
+        let secret = format!("a published test key of {partner}, worth nothing");
+        let from = "2026-11-01T00:00:00Z";
+        let key = ["--merchant", "SHOP", "--key-id", "k1", "--valid-from", from];
+        home.add_key(partner, &secret, &[&key[..], constants].concat());
+    }
+    drop(home.boot_as("ingest,projector", &[]));
+    let verified = home.payfold(&["log", "verify", "--signatures"]);
+    assert_eq!(verified.code(), 0, "{verified:?}");
+    assert!(verified.stderr.starts_with("26 notices: 26 verified, 0 of"), "{verified:?}");
+}
+
 #[test]
 fn a_record_of_a_newer_program_stops_its_readers_and_the_error_names_it() {
     let system = System::demo();
     let (home, _) = system.stop();
-    let of_fixture = Connection::open(fixtures()[0].join("log.db")).expect("a log");
+    let of_fixture = Connection::open(fixture("0.1.0-1").join("log.db")).expect("a log");
     let sql = "SELECT key, value FROM intake WHERE position = 1";
     let (key, mut record): (String, Vec<u8>) =
         of_fixture.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("a record");

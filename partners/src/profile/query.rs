@@ -125,6 +125,8 @@ pub(crate) struct DefaultQueryFile {
     /// The fields of the signing text, in order.
     fields: Spanned<Vec<Spanned<QueryField>>>,
     /// The partner's status = pending, unknown, SUCCESS, FAILED, EXPIRED or REFUNDED.
+    // Profiles of the first build call it `words`.
+    #[serde(alias = "words")]
     statuses: Spanned<BTreeMap<String, StatusMeaning>>,
     /// The longest the whole call may take, in seconds. Default: 10.
     #[schemars(range(min = bounds::TIMEOUT_S.min, max = bounds::TIMEOUT_S.max))]

@@ -1,5 +1,5 @@
-//! Owns the profiles that come with the program: those of gateways, and the templates for the
-//! profile of a new partner.
+//! Owns the profiles that come with the program: those of gateways, those of earlier builds, and
+//! the templates for the profile of a new partner.
 
 /// The profile of a gateway that comes with the program.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,17 @@ pub const SHIPPED: [ShippedProfile; 5] = [
         profile: include_str!("../../profiles/razorpay.toml"),
         vectors: include_str!("../../profiles/vectors/razorpay.json"),
     },
+];
+
+/// The texts of shipped profiles as an earlier build had them, for the notices that it recorded.
+pub const EARLIER: [&str; 7] = [
+    include_str!("../../profiles/earlier/default-0.1.0.toml"),
+    include_str!("../../profiles/earlier/sandbox-0.1.0.toml"),
+    include_str!("../../profiles/earlier/momo-0.1.0.toml"),
+    include_str!("../../profiles/earlier/zalopay-0.1.0.toml"),
+    include_str!("../../profiles/earlier/midtrans-0.1.0.toml"),
+    include_str!("../../profiles/earlier/square-0.1.0.toml"),
+    include_str!("../../profiles/earlier/razorpay-0.1.0.toml"),
 ];
 
 impl ShippedProfile {

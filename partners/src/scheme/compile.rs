@@ -178,7 +178,7 @@ impl ProfileCompiler {
             query,
             create,
             oauth: oauth.map_or(Some(None), |oauth| oauth.map(Some))?,
-            exceptions: exceptions.map(|name| name.get_ref().clone()).collect(),
+            exceptions: exceptions.map(|name| lint::exception_name(name.get_ref())).collect(),
             exceptions_span: head.exceptions.as_ref().map_or(0..0, Spanned::span),
             open: OpenParts::default(),
             kept: KeptParts::default(),

@@ -1,12 +1,15 @@
-//! Owns the profiles that `log verify --signatures` uses: the configured ones, their frozen copies,
-//! and given files. A stored notice names its profile by the digest of the file. The file contains
-//! the stage, so each profile is tried with every stage; the next stage changes nothing else.
+//! Owns the profiles that `log verify --signatures` uses: the shipped ones of this and of earlier
+//! builds, the configured ones, their frozen copies, and given files. A stored notice names its
+//! profile by the digest of the file. The file contains the stage, so each profile is tried with
+//! every stage; the next stage changes nothing else.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use payfold_partners::profile::{DEFAULT_PROFILE, SANDBOX_PROFILE, ShippedProfile, Stage};
+use payfold_partners::profile::{
+    DEFAULT_PROFILE, EARLIER, SANDBOX_PROFILE, SHIPPED, ShippedProfile, Stage,
+};
 use payfold_schemas::digest::Digest;
 
 use crate::frozen;
@@ -14,18 +17,22 @@ use crate::settings::Loaded;
 
 /// The texts of all profiles by digest. Errors: a file can't be read.
 pub(crate) fn texts(loaded: &Loaded, more: &[PathBuf]) -> anyhow::Result<HashMap<Digest, String>> {
-    let mut texts: Vec<String> = [DEFAULT_PROFILE, SANDBOX_PROFILE].map(str::to_owned).to_vec();
+    let shipped = [DEFAULT_PROFILE, SANDBOX_PROFILE].into_iter().chain(EARLIER);
+    let shipped = shipped.chain(SHIPPED.iter().map(|shipped| shipped.profile));
+    let mut texts: Vec<String> = shipped.map(str::to_owned).collect();
     for partner in loaded.settings.partners.values() {
-        match ShippedProfile::of(&partner.profile) {
-            Some(shipped) => texts.push(shipped.profile.to_owned()),
-            None if ["default", "sandbox"].contains(&partner.profile.as_str()) => {}
-            None => texts.extend(with_frozen_copies(Path::new(&partner.profile))?),
+        if !is_shipped(&partner.profile) {
+            texts.extend(with_frozen_copies(Path::new(&partner.profile))?);
         }
     }
     for path in more {
         texts.push(read(path)?);
     }
     Ok(texts.iter().flat_map(|text| at_every_stage(text)).collect())
+}
+
+fn is_shipped(profile: &str) -> bool {
+    ["default", "sandbox"].contains(&profile) || ShippedProfile::of(profile).is_some()
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {

@@ -79,7 +79,8 @@ impl ProfileCompiler {
     pub(in crate::scheme) fn compile_event(&mut self, file: &EventFile) -> Option<EventRule> {
         let outcome = match file.outcome.get_ref().as_str() {
             "ignore" => EventOutcome::Ignore,
-            "no_order" if self.section != RECORDS => EventOutcome::NoOrder,
+            // Profiles of the first build call it `keep`.
+            "no_order" | "keep" if self.section != RECORDS => EventOutcome::NoOrder,
             "refuse" => EventOutcome::Refuse,
             word => match Status::parse(word) {
                 Some(status) => EventOutcome::Status(status),
