@@ -33,21 +33,20 @@ impl Fixable {
 /// The error for a file or folder that exists and can't be read. Callers must not treat it as
 /// missing: a system that takes its own files for missing would start anew.
 pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> anyhow::Error {
-    let why = match error.kind() {
-        ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        ErrorKind::NotFound => "there is no such file".to_owned(),
-        _ => error.to_string(),
-    };
-    Fixable::error(
-        format!("can't read {}: {why}", path.display()),
-        match error.kind() {
-            ErrorKind::PermissionDenied => {
-                "run the command as the user that runs payfold, or give another path"
-            }
-            ErrorKind::NotFound => "give its path",
-            _ => "give another path, or check the disk",
-        },
-    )
+    let path = path.display();
+    match error.kind() {
+        ErrorKind::PermissionDenied => Fixable::error(
+            format!("can't read {path}: permission denied"),
+            "run the command as the user that runs payfold, or give another path",
+        ),
+        ErrorKind::NotFound => {
+            Fixable::error(format!("can't read {path}: there is no such file"), "give its path")
+        }
+        _ => Fixable::error(
+            format!("can't read {path}: {error}"),
+            "give another path, or check the disk",
+        ),
+    }
 }
 
 /// Whether a file or folder exists. Errors: permission denied, or the disk fails.

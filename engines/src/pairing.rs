@@ -49,6 +49,12 @@ pub async fn check(log: &dyn EventLog, store: &dyn OrderStore) -> Result<(), Eng
     Ok(())
 }
 
+/// Checks that a build goes on where earlier log epochs of intake ended. Errors: `Invalid`, with
+/// what to do; the engines'.
+pub async fn check_build(log: &dyn EventLog, build: &dyn OrderStore) -> Result<(), EngineError> {
+    check_sealed(&log.extent(Topic::Intake).await?, build.progress().await?.as_ref())
+}
+
 /// Checks that every earlier log epoch of intake is folded to its end and past the same switch,
 /// because projectors read the newest one only and go on from there. Errors: `Invalid`, with what
 /// to do.
@@ -60,6 +66,7 @@ pub fn check_sealed(extents: &[Extent], progress: Option<&Progress>) -> Result<(
             .find(|one| one.position.partition == partition)
             .map_or(0, |one| one.position.offset)
     };
+    let last = extents.iter().filter(|extent| epoch_of(extent.partition) + 1 == epoch);
     let sealed = || extents.iter().filter(|extent| epoch_of(extent.partition) < epoch);
     let why = if let Some(extent) = sealed().find(|one| folded(one.partition) < one.last) {
         format!(
@@ -69,7 +76,7 @@ pub fn check_sealed(extents: &[Extent], progress: Option<&Progress>) -> Result<(
             extent.last,
             folded(extent.partition)
         )
-    } else if are_published_alike(extents, progress) {
+    } else if are_published_alike(last, progress) {
         return Ok(());
     } else {
         "a switch between builds was under way in what came before".to_owned()
@@ -81,13 +88,14 @@ pub fn check_sealed(extents: &[Extent], progress: Option<&Progress>) -> Result<(
     )))
 }
 
-/// Whether the partitions of the last but one log epoch are published from the same build. A switch
-/// with markers in some of them only is not complete.
-fn are_published_alike(extents: &[Extent], progress: Option<&Progress>) -> bool {
-    let epoch = extents.iter().map(|extent| epoch_of(extent.partition)).max().unwrap_or(0);
+/// Whether these partitions are published from the same build. A switch with markers in some of
+/// them only is not complete.
+fn are_published_alike<'a>(
+    extents: impl Iterator<Item = &'a Extent>,
+    progress: Option<&Progress>,
+) -> bool {
     let published = progress.map(Progress::publications).unwrap_or_default();
-    let before = extents.iter().filter(|extent| epoch_of(extent.partition) + 1 == epoch);
-    let mut all = before.map(|extent| publication_in(extent.partition, &published));
+    let mut all = extents.map(|extent| publication_in(extent.partition, &published));
     let first = all.next();
     all.all(|other| Some(other) == first)
 }

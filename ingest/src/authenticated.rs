@@ -33,6 +33,8 @@ pub(crate) struct AuthenticatedNotice<'v, 'a> {
     pub(crate) verified: &'v VerifiedNotice,
     /// Profile, key and request, as they will be recorded.
     pub(crate) source: NoticeSource,
+    /// The address the request came from.
+    pub(crate) address: Option<IpAddr>,
     /// When the request arrived, and its id.
     pub(crate) receipt: Receipt,
     /// The request's body, unchanged.
@@ -49,8 +51,6 @@ pub(crate) struct PendingNotice<'a> {
     receipt: Receipt,
     raw: &'a [u8],
     step: PendingStep,
-    /// Where it came from.
-    address: Option<IpAddr>,
 }
 
 /// What `finish_notice` still has to do for a notice.
@@ -99,11 +99,13 @@ impl Ingest {
     /// Counts a notice against the rate of its account. Errors: `rate_limited`.
     pub(crate) fn check_account_rate(
         &self,
-        notice: &VerifiedNotice,
+        notice: &AuthenticatedNotice<'_, '_>,
         charge: Charge,
     ) -> Result<(), Refusal> {
-        let (account, sender) = (notice.account(), Sender::of(notice));
-        self.limits.check_account_rate((account.index(), sender), account.rate_per_s(), charge)
+        let (account, sender) = (notice.verified.account(), Sender::of(notice.verified));
+        self.limits
+            .check_account_rate((account.index(), sender), account.rate_per_s(), charge)
+            .map_err(|refusal| refusal.of_address(notice.address))
     }
 
     /// Checks that the account may send from this address and admits the notice, then hands its
@@ -112,9 +114,8 @@ impl Ingest {
     pub(crate) fn begin_notice<'a>(
         &self,
         notice: AuthenticatedNotice<'_, 'a>,
-        address: Option<IpAddr>,
     ) -> PendingNotice<'a> {
-        let AuthenticatedNotice { verified, receipt, raw, .. } = notice;
+        let AuthenticatedNotice { verified, address, receipt, raw, .. } = notice;
         let (account, key_id) = (Arc::clone(verified.account()), verified.key_id().clone());
         let step = if account.allows_source(address.unwrap_or(UNKNOWN_ADDRESS)) {
             match admit_notice(verified, receipt.received_at) {
@@ -122,10 +123,10 @@ impl Ingest {
                 Err(refusal) => self.begin_refusal(notice, refusal),
             }
         } else {
-            Err(Refusal::new(RefusalCode::SourceNotAllowed))
+            Err(Refusal::new(RefusalCode::SourceNotAllowed).of_address(address))
         };
         let step = step.unwrap_or_else(|refusal| PendingStep::Nothing(Err(refusal)));
-        PendingNotice { account, key_id, receipt, raw, step, address }
+        PendingNotice { account, key_id, receipt, raw, step }
     }
 
     /// Begins what an admissible notice requires. Only a new fact counts against the account's rate
@@ -140,7 +141,7 @@ impl Ingest {
         let admitted = match admission {
             Admission::Admitted(admitted) => admitted,
             Admission::Ignored => {
-                self.check_account_rate(verified, Charge::Replay)?;
+                self.check_account_rate(&notice, Charge::Replay)?;
                 self.metrics.count_ignored(account.partner());
                 return Ok(PendingStep::Nothing(Ok(Acknowledged::Ignored)));
             }
@@ -153,10 +154,10 @@ impl Ingest {
         };
         let identity = self.replays.identify_fact(verified, &admitted);
         if self.remembers(self.replays.facts(), identity, &receipt) {
-            self.check_account_rate(verified, Charge::Replay)?;
+            self.check_account_rate(&notice, Charge::Replay)?;
             return Ok(PendingStep::AcknowledgeReplay);
         }
-        self.check_account_rate(verified, Charge::Fact)?;
+        self.check_account_rate(&notice, Charge::Fact)?;
         let (timestamp, started) = (admitted.ipn.timestamp, Instant::now());
         let body =
             NoticeBody { raw: notice.raw, key: account.body_keys().sealing(receipt.received_at) };
@@ -225,7 +226,7 @@ impl Ingest {
         &self,
         pending: PendingNotice<'_>,
     ) -> Result<Acknowledged, Refusal> {
-        let PendingNotice { account, key_id, receipt, raw, step, address } = pending;
+        let PendingNotice { account, key_id, receipt, raw, step } = pending;
         let partner = account.partner();
         let outcome = match step {
             PendingStep::Nothing(outcome) => outcome,
@@ -276,7 +277,7 @@ impl Ingest {
         };
         outcome.inspect_err(|refusal| {
             self.metrics.count_refused(Some(partner), refusal.code);
-            self.sampler.log_refusal(&receipt, Some(raw), refusal, address);
+            self.sampler.log_refusal(&receipt, Some(raw), refusal);
         })
     }
 

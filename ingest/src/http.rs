@@ -72,7 +72,7 @@ impl Ingest {
         payload: &mut Payload,
     ) -> Result<HttpResponse, HttpResponse> {
         let receipt = self.new_receipt();
-        let refuse = |refusal: Refusal| self.refuse_anonymous(request, &receipt, None, &refusal);
+        let refuse = |refusal: Refusal| self.refuse_anonymous(&receipt, None, &refusal);
         self.limits.check_address_rate(self.source_address(request)).map_err(refuse)?;
         let bytes_max = endpoint::check_head(&self.directory.load(), request)
             .map_err(|refused| refused.add_allow_header(refuse(refused.refusal.clone())))?;
@@ -128,8 +128,13 @@ impl Ingest {
         let address = self.source_address(request);
         let begin = |notice: &VerifiedNotice| {
             let source = incoming.notice_source(notice);
-            let notice = AuthenticatedNotice { verified: notice, source, receipt, raw };
-            self.begin_notice(notice, address)
+            self.begin_notice(AuthenticatedNotice {
+                verified: notice,
+                source,
+                address,
+                receipt,
+                raw,
+            })
         };
         let pending = verified.notices.iter().map(begin).collect();
         Ok((verified, pending))
@@ -148,7 +153,7 @@ impl Ingest {
         let codes = [(ours, RefusalCode::UnverifiedItem), (others, RefusalCode::Unauthenticated)];
         for (count, code) in codes.into_iter().filter(|(count, _)| *count > 0) {
             (0..count).for_each(|_| self.metrics.count_refused(Some(partner), code));
-            self.sampler.log_refusal(receipt, Some(raw), &Refusal::new(code), None);
+            self.sampler.log_refusal(receipt, Some(raw), &Refusal::new(code));
         }
         (ours > 0).then(|| Refusal::with_retry(RefusalCode::UnverifiedItem, SIGNED_RETRY_AFTER_S))
     }
@@ -162,7 +167,7 @@ impl Ingest {
         rejection: Rejection,
     ) -> HttpResponse {
         let refusal = Refusal::from(rejection);
-        let problem = self.refuse_anonymous(request, receipt, Some(raw), &refusal);
+        let problem = self.refuse_anonymous(receipt, Some(raw), &refusal);
         let directory = self.directory.load();
         let partner = request.match_info().get("partner");
         let scheme = partner.and_then(|partner| directory.scheme(partner));

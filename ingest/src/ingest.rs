@@ -90,13 +90,12 @@ impl Ingest {
     /// the log, and builds its problem document.
     pub(crate) fn refuse_anonymous(
         &self,
-        request: &HttpRequest,
         receipt: &Receipt,
         body: Option<&[u8]>,
         refusal: &Refusal,
     ) -> HttpResponse {
         self.metrics.count_refused(None, refusal.code);
-        self.sampler.log_refusal(receipt, body, refusal, self.source_address(request));
+        self.sampler.log_refusal(receipt, body, refusal);
         refusal.respond(receipt.request_id)
     }
 

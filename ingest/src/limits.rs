@@ -44,11 +44,13 @@ impl Limits {
     pub(crate) fn check_address_rate(&self, address: Option<IpAddr>) -> Result<(), Refusal> {
         let Some(limiter) = &self.addresses else { return Ok(()) };
         // All requests without a known address share one bucket.
-        let address = address.unwrap_or(UNKNOWN_ADDRESS);
+        let key = address.unwrap_or(UNKNOWN_ADDRESS);
         if limiter.len() > ADDRESSES_MAX {
             limiter.retain_recent();
         }
-        limiter.check_key(&address).map_err(|_| Refusal::rate_limited("of one address"))
+        limiter
+            .check_key(&key)
+            .map_err(|_| Refusal::rate_limited("of one address").of_address(address))
     }
 
     /// Counts a notice of an account, by its index, with this rate of facts. `None` is no limit.
@@ -167,8 +169,8 @@ mod tests {
         assert!(limits.check_address_rate(one).is_ok());
         assert!(limits.check_address_rate(one).is_ok());
         // An address gets a permit back every 500 ms, the account every 200 ms.
-        let refused = (0..20).find_map(|_| limits.check_address_rate(one).err());
-        assert_eq!(refused.expect("a limit").code, RefusalCode::RateLimited);
+        let refused = (0..20).find_map(|_| limits.check_address_rate(one).err()).expect("a limit");
+        assert_eq!((refused.code, refused.address), (RefusalCode::RateLimited, one));
         assert!(limits.check_address_rate(Some(ip("203.0.113.10"))).is_ok());
         // The rates of one account do not touch each other.
         let begun = std::time::Instant::now();

@@ -42,7 +42,7 @@ pub(crate) fn respond_method_not_allowed(
 fn refuse(request: &HttpRequest, unread: Payload, code: RefusalCode) -> HttpResponse {
     let refusal = Refusal::new(code);
     let response = if let Some(ingest) = request.app_data::<Data<Ingest>>() {
-        ingest.refuse_anonymous(request, &ingest.new_receipt(), None, &refusal)
+        ingest.refuse_anonymous(&ingest.new_receipt(), None, &refusal)
     } else {
         let returns = request.app_data::<Data<BrowserReturn>>();
         let returns = returns.expect("routes are configured together with their state");

@@ -41,18 +41,18 @@ impl Ingest {
         refusal: &Refusal,
         (kept, limit): (NoticeIdentity, BudgetLimit),
     ) -> Result<QuarantineWrite, Refusal> {
-        let AuthenticatedNotice { verified, source, receipt, raw } = notice;
+        let AuthenticatedNotice { verified, receipt, raw, .. } = notice;
         let (account, code) = (&**verified.account(), refusal.code);
         // Those who can't sign leave room for what is signed.
         let limit = if verified.is_unsigned() { BudgetLimit::Half } else { limit };
         if self.remembers(self.replays.quarantined(), kept, &receipt) {
-            self.check_account_rate(verified, Charge::Replay)?;
+            self.check_account_rate(&notice, Charge::Replay)?;
             return Ok(QuarantineWrite::AlreadyStored);
         }
         let variant = match self.reserve_room(verified, (kept, raw.len()), limit, &receipt) {
             Ok(variant) => variant,
             Err(why) => {
-                self.check_account_rate(verified, Charge::Replay)?;
+                self.check_account_rate(&notice, Charge::Replay)?;
                 if why == NoRoom::Budget {
                     self.metrics.count_over_budget();
                 }
@@ -63,11 +63,11 @@ impl Ingest {
             }
         };
         let reserved = Reserved { code, bytes: raw.len(), identity: kept, variant };
-        if let Err(limited) = self.check_account_rate(verified, Charge::Kept) {
+        if let Err(limited) = self.check_account_rate(&notice, Charge::Kept) {
             self.give_room_back(account, &reserved);
             return Err(limited);
         }
-        let entry = QuarantineEntry { account, refusal, source, raw };
+        let entry = QuarantineEntry { account, refusal, source: notice.source, raw };
         let append = quarantine::append_entry(&self.intake, receipt, account.name(), entry);
         Ok(QuarantineWrite::Pending(append, Box::new(reserved)))
     }

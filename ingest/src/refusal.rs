@@ -1,6 +1,7 @@
 //! Owns the refusals that senders get: the stable codes, their HTTP status and the problem document
 //! (RFC 9457). A refusal never holds a secret, a signature or a body.
 
+use std::net::IpAddr;
 use std::sync::LazyLock;
 
 use actix_web::HttpResponse;
@@ -204,28 +205,36 @@ pub struct Refusal {
     pub retry_after_s: Option<u64>,
     /// This host's clock minus the delivery timestamp, if the timestamp is the reason.
     pub skew_ms: Option<i64>,
+    /// The address the request came from, if that is the reason. It is personal data, so a refusal
+    /// for any other reason is without it.
+    pub address: Option<IpAddr>,
 }
 
 impl Refusal {
     /// A refusal that the code's title explains.
     pub fn new(code: RefusalCode) -> Self {
-        Self { code, detail: None, retry_after_s: None, skew_ms: None }
+        Self { code, detail: None, retry_after_s: None, skew_ms: None, address: None }
     }
 
     /// A refusal with a detail that names the field or limit.
     pub(crate) fn with_detail(code: RefusalCode, detail: impl Into<String>) -> Self {
-        Self { code, detail: Some(detail.into()), retry_after_s: None, skew_ms: None }
+        Self { detail: Some(detail.into()), ..Self::new(code) }
     }
 
     /// A refusal that asks for a retry.
     pub(crate) fn with_retry(code: RefusalCode, after_s: u64) -> Self {
-        Self { code, detail: None, retry_after_s: Some(after_s), skew_ms: None }
+        Self { retry_after_s: Some(after_s), ..Self::new(code) }
     }
 
     /// A refusal by a rate limit; `limit` says which.
     pub(crate) fn rate_limited(limit: &str) -> Self {
         let detail = Some(format!("over the rate limit {limit}"));
         Self { detail, ..Self::with_retry(RefusalCode::RateLimited, 1) }
+    }
+
+    /// This refusal, with the address the request came from.
+    pub(crate) fn of_address(self, address: Option<IpAddr>) -> Self {
+        Self { address, ..self }
     }
 
     /// The response: a problem document (RFC 9457) with the code and the request id.
@@ -330,7 +339,7 @@ impl From<Rejection> for Refusal {
             RejectCode::Unauthenticated => RefusalCode::Unauthenticated,
         };
         let detail = rejection.detail().map(str::to_owned);
-        Self { code, detail, retry_after_s: None, skew_ms: None }
+        Self { detail, ..Self::new(code) }
     }
 }
 

@@ -3,7 +3,6 @@
 //! lines of old keys: at most one per minute and key.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -75,23 +74,14 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// Logs a refusal if its code has no line in this second yet. The source is
-    /// logged where it is the reason, because an address is personal data.
-    pub(crate) fn log_refusal(
-        &self,
-        receipt: &Receipt,
-        body: Option<&[u8]>,
-        refusal: &Refusal,
-        source: Option<IpAddr>,
-    ) {
+    /// Logs a refusal if its code has no line in this second yet.
+    pub(crate) fn log_refusal(&self, receipt: &Receipt, body: Option<&[u8]>, refusal: &Refusal) {
         let code = refusal.code;
-        let source = source
-            .filter(|_| matches!(code, RefusalCode::RateLimited | RefusalCode::SourceNotAllowed));
         let Some(skipped) = self.codes[code.index()].begin_line(receipt) else { return };
         let digest = body.map(|body| Digest::of_bytes(body).to_string()).unwrap_or_default();
         tracing::info!(
             code = code.as_str(), detail = refusal.detail,
-            source.address = source.map(tracing::field::display),
+            source.address = refusal.address.map(tracing::field::display),
             request.id = %receipt.request_id, body.digest = digest,
             body.bytes = body.map_or(0, <[u8]>::len), since_last = skipped, "ipn refused"
         );

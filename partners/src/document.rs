@@ -16,7 +16,7 @@ use payfold_schemas::time::Time;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::ClientCertificate;
-use crate::keys::{Channel, Key, KeyError, KeySet, covered_until};
+use crate::keys::{Channel, Key, KeyError, KeySet, covered_until, is_valid_after};
 use crate::scheme::crypt::certificate_ends_s;
 use crate::secret::{SECRET_BYTES_LEAST, Secret};
 use crate::shops::entry::ShopEntry;
@@ -245,9 +245,8 @@ impl AccountEntry {
     /// The keys beside a new key that begin later than it and have not ended.
     pub fn keys_after(&self, new: &NewKey) -> Vec<KeyId> {
         let later = self.keys.iter().filter(|key| {
-            let begin = key.valid_from.max(new.created_at);
-            let stays = key.ends().is_none_or(|until| begin < until);
-            key.channel == new.channel && key.valid_from > new.valid_from && stays
+            let begins_later = key.channel == new.channel && key.valid_from > new.valid_from;
+            begins_later && key.is_valid_after(new.created_at)
         });
         later.map(|key| key.id.clone()).collect()
     }
@@ -302,6 +301,11 @@ impl KeyEntry {
     /// Whether the key is valid at `now`.
     pub fn is_valid_at(&self, now: Time) -> bool {
         self.valid_from <= now && self.ends().is_none_or(|until| now < until)
+    }
+
+    /// Whether the key is valid at some time from `now` on.
+    pub fn is_valid_after(&self, now: Time) -> bool {
+        is_valid_after((self.valid_from, self.ends()), now)
     }
 
     /// Ends the key at `at`, but never later than before, and never before it begins. Returns its

@@ -354,6 +354,12 @@ pub(crate) fn covered_until<F: Fn(Time) -> Vec<Option<Time>>>(
     }
 }
 
+/// Whether a key of this window is valid at some time from `from` on: it may end before it begins,
+/// or have ended.
+pub(crate) fn is_valid_after((begins, ends): (Time, Option<Time>), from: Time) -> bool {
+    ends.is_none_or(|ends| ends > begins.max(from))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,7 +19,7 @@ use payfold_schemas::time::Time;
 use zeroize::Zeroizing;
 
 use crate::document::AccountEntry;
-use crate::keys::Channel;
+use crate::keys::{Channel, is_valid_after};
 use crate::mac::MacKey;
 use crate::secret::Secret;
 
@@ -171,8 +171,8 @@ impl BodyKeys {
     pub fn lacks_next(&self, now: Time) -> bool {
         let next = Month::of(now).next();
         let begins = |key: &BodyKey| {
-            let goes_on = key.valid_until.is_none_or(|until| until > key.valid_from);
-            Month::of(key.valid_from) == next && goes_on
+            let window = (key.valid_from, key.valid_until);
+            Month::of(key.valid_from) == next && is_valid_after(window, now)
         };
         self.sealing(now).is_some() && !self.keys.iter().any(begins)
     }

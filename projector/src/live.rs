@@ -75,13 +75,8 @@ impl LiveStore {
     /// Checks that the build that is published, or will be after a switch under way, goes on where
     /// earlier log epochs ended. Errors: `Invalid` with what to do; the engines'.
     pub async fn check_sealed(&self) -> Result<(), EngineError> {
-        let extents = self.log.extent(Topic::Intake).await?;
-        if current(&extents).len() == extents.len() {
-            return Ok(());
-        }
         let build = self.journal.read().await?.published().build;
-        let progress = self.base.build(build).await?.progress().await?;
-        pairing::check_sealed(&extents, progress.as_ref())
+        pairing::check_build(&*self.log, &*self.base.build(build).await?).await
     }
 
     /// Whether every partition is folded past the marker of this publication.

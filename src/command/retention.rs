@@ -118,7 +118,7 @@ fn stop(loaded: &Loaded, asked: &RetentionAccounts) -> anyhow::Result<()> {
 fn state(entry: &AccountEntry, key: &KeyEntry, now: Time) -> &'static str {
     let seals =
         entry.keys.iter().filter(|other| other.channel == Channel::Body && other.is_valid_at(now));
-    if now < key.valid_from && key.valid_until.is_none_or(|until| until > key.valid_from) {
+    if now < key.valid_from && key.is_valid_after(now) {
         "next"
     } else if seals.max_by_key(|other| other.valid_from).is_some_and(|last| last.id == key.id) {
         "seals"

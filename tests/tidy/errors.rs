@@ -139,6 +139,17 @@ fn production(file: &File) -> String {
     kept.map(|(text, _)| text).collect::<Vec<_>>().join("\n")
 }
 
+/// What an error without advice is made with. Its text is the first argument.
+const MAKES_ERROR: [&str; 7] = [
+    "#[error(",
+    "EngineError::Invalid(",
+    "EngineError::Corrupt(",
+    "Refused(",
+    "refused(",
+    "bail!(",
+    "anyhow!(",
+];
+
 /// The page: errors with advice, other errors, log lines.
 fn page(files: &[File]) -> String {
     let is_ours = |file: &&File| {
@@ -151,7 +162,8 @@ fn page(files: &[File]) -> String {
         true => constants.get(argument.code.trim().trim_end_matches(".to_owned()")).cloned(),
         false => Some(alternatives(&argument.literals)),
     };
-    let (mut advised, mut plain) = (BTreeMap::new(), BTreeSet::new());
+    let mut advised: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut plain = BTreeSet::new();
     let mut logged: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for text in &texts {
         for call in ["Fixable::error(", "Fixable::difference("] {
@@ -159,13 +171,12 @@ fn page(files: &[File]) -> String {
                 let arguments = arguments(&text[at + call.len()..]);
                 let mut said = arguments.iter().map(&said);
                 if let (Some(Some(what)), Some(fix)) = (said.next(), said.next()) {
-                    advised.insert(shown(&what), shown(&fix.unwrap_or_default()));
+                    let fixes = advised.entry(shown(&what)).or_default();
+                    fixes.insert(shown(&fix.unwrap_or_default()));
                 }
             }
         }
-        let first =
-            ["#[error(", "EngineError::Invalid(", "EngineError::Corrupt(", "bail!(", "anyhow!("];
-        for call in first {
+        for call in MAKES_ERROR {
             for (at, _) in text.match_indices(call) {
                 let arguments = arguments(&text[at + call.len()..]);
                 plain.extend(arguments.first().and_then(&said).map(|what| shown(&what)));
@@ -182,14 +193,16 @@ fn page(files: &[File]) -> String {
     plain.retain(|what| what.split(' ').filter(|word| !word.contains('…')).count() >= 2);
     let mut page =
         format!("{OPENING}\n## Errors with advice\n\n| Message | What to do |\n|---|---|\n");
-    for (what, fix) in &advised {
-        page.push_str(&format!("| {what} | {fix} |\n"));
+    for (what, fixes) in &advised {
+        let fixes = fixes.iter().map(String::as_str).filter(|fix| !fix.is_empty());
+        let fixes: Vec<&str> = fixes.collect();
+        page.push_str(&format!("| {what} | {} |\n", fixes.join("; or: ")));
     }
     for (level, messages) in &logged {
         page.push_str(&format!("\n## Log lines: {level}\n\n"));
         messages.iter().for_each(|what| page.push_str(&format!("- {what}\n")));
     }
-    page.push_str("\n## Other errors\n\nThese stand inside another message, which says what was being done.\n\n");
+    page.push_str("\n## Other errors\n\nMost stand inside another message, which says what was being done.\n\n");
     plain.iter().for_each(|what| page.push_str(&format!("- {what}\n")));
     page
 }
@@ -208,9 +221,15 @@ fn the_page_of_errors_is_what_the_code_yields() {
 
 #[test]
 fn messages_are_found_with_their_advice() {
-    let text = "//! A.\nconst RESTORE: &str = \"restore it\";\nfn a() {\n    Fixable::error(format!(\"no {x}, \\\n        here\"), RESTORE);\n    tracing::warn!(a = \"b\", %error, \"can't | {{read}}\");\n}\n#[error(\"it broke\")]\n#[cfg(test)]\nmod tests {\n    fn b() { bail!(\"not shown here\") }\n}\n";
+    let text = "//! A.\nconst RESTORE: &str = \"restore it\";\nfn a() {\n    Fixable::error(format!(\"no {x}, \\\n        here\"), RESTORE);\n    tracing::warn!(a = \"b\", %error, \"can't | {{read}}\");\n}\nfn c() {\n    Fixable::error(\"it is there\", \"move it\");\n    Fixable::error(\"it is there\", \"name another\");\n    refused(\"that can't be\");\n}\n#[error(\"it broke\")]\n#[cfg(test)]\nmod tests {\n    fn b() { bail!(\"not shown here\") }\n}\n";
     let page = page(&[File::new("src/a.rs".to_owned(), text.to_owned())]);
-    for line in ["| no …, here | restore it |", "- can't \\| {read}", "- it broke"] {
+    for line in [
+        "| no …, here | restore it |",
+        "| it is there | move it; or: name another |",
+        "- can't \\| {read}",
+        "- it broke",
+        "- that can't be",
+    ] {
         assert!(page.contains(line), "{line} in {page}");
     }
     assert!(!page.contains("not shown"), "{page}");

@@ -34,11 +34,8 @@ impl AccountEntry {
     /// has ended seals nothing.
     pub fn months_without_key(&self, now: Time, months: u32) -> Vec<Month> {
         let begins = |month: Month| {
-            let goes_on = |key: &&KeyEntry| {
-                let begins = key.valid_from.max(now);
-                key.channel == Channel::Body && key.valid_until.is_none_or(|until| until > begins)
-            };
-            let times = self.keys.iter().filter(goes_on).map(|key| key.valid_from);
+            let seals = |key: &&KeyEntry| key.channel == Channel::Body && key.is_valid_after(now);
+            let times = self.keys.iter().filter(seals).map(|key| key.valid_from);
             times
                 .chain(self.erased.iter().map(|one| one.valid_from))
                 .any(|at| Month::of(at) == month)

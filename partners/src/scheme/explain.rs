@@ -106,7 +106,7 @@ impl Directory {
                 one.partner().as_str() == partner && one.merchant_code().as_str() == merchant
             });
             match known {
-                Some(disabled) => describe_disabled_account(&disabled.name()),
+                Some(disabled) => describe_disabled_account(disabled),
                 None => describe_missing_account(partner, &merchant),
             }
         });

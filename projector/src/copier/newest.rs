@@ -221,14 +221,14 @@ mod tests {
             let mut marks = Marks::new(1);
             for (at, text) in (1_u64..).zip(events.split(", ")) {
                 let event = event(text);
-                let mut verdict = marks.judge(&event);
-                if verdict == Novelty::NeedsRecent {
+                let mut novelty = marks.judge(&event);
+                if novelty == Novelty::NeedsRecent {
                     read.recent_reads += 1;
                     let first = usize::try_from(marks.from().max(held_from)).unwrap() - 1;
                     marks.remember(held_from, &read.all[first.min(read.all.len())..]);
-                    verdict = marks.judge(&event);
+                    novelty = marks.judge(&event);
                 }
-                if verdict == Novelty::News {
+                if novelty == Novelty::News {
                     read.newest.insert(event.key.clone(), event.number);
                 }
                 read.all.push(event);
@@ -295,10 +295,10 @@ mod tests {
         marks.passed(3 + 2 * REACH);
         assert_eq!(marks.from(), 2 + REACH, "the recent events move on, and reach far enough");
         marks.remember(1, &[event("b 1.1@0-9")]);
-        for (text, verdict) in
+        for (text, novelty) in
             [("a 1.1@0-6", Novelty::Old), ("c 1.1@0-8", Novelty::News), ("c 1.1@0-8", Novelty::Old)]
         {
-            assert_eq!(marks.judge(&event(text)), verdict, "{text}");
+            assert_eq!(marks.judge(&event(text)), novelty, "{text}");
         }
     }
 

@@ -114,12 +114,12 @@ impl CopiedPartition {
             }
         };
         if let Some(event) = event {
-            let mut verdict = self.marks.judge(&event);
-            if verdict == Novelty::NeedsRecent {
+            let mut novelty = self.marks.judge(&event);
+            if novelty == Novelty::NeedsRecent {
                 self.read_recent(log, message.position).await?;
-                verdict = self.marks.judge(&event);
+                novelty = self.marks.judge(&event);
             }
-            if verdict == Novelty::News {
+            if novelty == Novelty::News {
                 self.newest.insert(event.key, message);
             }
         }

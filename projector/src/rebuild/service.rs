@@ -187,9 +187,12 @@ impl RebuildService {
         check_ready(status.ok_or_else(|| no_build(build))?)?;
         let live = self.store.build(published.build).await?;
         let new = self.store.build(build).await?;
-        let extents = self.log.extent(Topic::Intake).await?;
-        pairing::check_sealed(&extents, new.progress().await?.as_ref())
-            .map_err(|error| refused(format!("build {build} can't be published: {error}")))?;
+        pairing::check_build(&*self.log, &*new).await.map_err(|error| match error {
+            EngineError::Invalid(why) => {
+                refused(format!("build {build} can't be published: {why}"))
+            }
+            error @ (EngineError::Unavailable(_) | EngineError::Corrupt(_)) => error.into(),
+        })?;
         let tally = Comparison::new(&*live, &*new).tally_orders().await?;
         if tally.missing > 0 && !target.force {
             return Err(refused(format!(

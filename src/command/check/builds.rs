@@ -1,8 +1,7 @@
 //! Owns the row of `payfold check --connect` on projection builds: their states, and what a person
 //! must do.
 
-use payfold_engines::log::Topic;
-use payfold_engines::pairing;
+use payfold_engines::{EngineError, pairing};
 use payfold_projector::journal::Journal;
 use payfold_projector::rebuild::status::{BuildState, BuildStatus, load_build_statuses};
 
@@ -19,12 +18,15 @@ pub(super) async fn row(engines: &Engines) -> anyhow::Result<Option<CheckRow>> {
     if all.len() < 2 {
         return Ok(None);
     }
-    let extents = engines.log.extent(Topic::Intake).await?;
     for BuildStatus { build, .. } in &all {
-        let progress = base.build(*build).await?.progress().await?;
-        if let Err(error) = pairing::check_sealed(&extents, progress.as_ref()) {
-            let fix = "go back as it says, or drop the build if another one is published";
-            return Ok(Some(CheckRow::warn(CHECK, format!("build {build}: {error}"), fix)));
+        let store = base.build(*build).await?;
+        match pairing::check_build(&*engines.log, &*store).await {
+            Ok(()) => {}
+            Err(EngineError::Invalid(why)) => {
+                let fix = "go back as it says, or drop the build if another one is published";
+                return Ok(Some(CheckRow::warn(CHECK, format!("build {build}: {why}"), fix)));
+            }
+            Err(error) => return Err(error.into()),
         }
     }
     let detail = all.iter().map(describe).collect::<Vec<_>>().join("; ");

@@ -42,11 +42,11 @@ enum KeyState {
 
 impl KeyState {
     fn of(account: &AccountEntry, key: &KeyEntry, now: Time) -> Self {
+        if !key.is_valid_after(now) {
+            return Self::Ended;
+        }
         if now < key.valid_from {
             return Self::Next;
-        }
-        if !key.is_valid_at(now) {
-            return Self::Ended;
         }
         if replaced_at(account, key, now).is_some() { Self::Old } else { Self::Current }
     }

@@ -40,4 +40,14 @@ fn an_account_is_changed_while_it_is_used() {
     assert_eq!(both.code(), 2, "{both:?}");
     let unknown = home.payfold(&["account", "set", "acme", "NONE", "--disabled"]);
     assert!(unknown.stderr.contains("payfold key add acme --merchant NONE"), "{unknown:?}");
+    // An address is personal data: it is logged where it is the reason.
+    let log = home.log();
+    for (code, is_the_reason) in
+        [("source_not_allowed", true), ("rate_limited", true), ("unauthenticated", false)]
+    {
+        let of_code = format!("\"code\":\"{code}\"");
+        let mut refused = log.lines().filter(|line| line.contains("ipn refused"));
+        let line = refused.find(|line| line.contains(&of_code)).expect("a line");
+        assert_eq!(line.contains("\"source.address\":\"127.0.0.1\""), is_the_reason, "{line}");
+    }
 }

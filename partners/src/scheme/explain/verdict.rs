@@ -4,7 +4,7 @@
 use ipnet::IpNet;
 use payfold_schemas::time::Time;
 
-use crate::directory::Directory;
+use crate::directory::{Account, Directory};
 use crate::notice_content::NoticeContent;
 use crate::rejection::RejectCode;
 use crate::scheme::compiled::Scheme;
@@ -98,11 +98,13 @@ fn list(networks: &[IpNet]) -> String {
 }
 
 /// Says that the account of a notice is disabled.
-pub(super) fn describe_disabled_account(name: &str) -> String {
-    let command = name.replace('/', " ");
+pub(super) fn describe_disabled_account(account: &Account) -> String {
     format!(
-        "the account {name} is disabled and answered like one that does not exist: `payfold \
-         account set {command} --enabled` enables it"
+        "the account {} is disabled and answered like one that does not exist: `payfold account \
+         set {} {} --enabled` enables it",
+        account.name(),
+        account.partner(),
+        account.merchant_code()
     )
 }
 
