@@ -1,6 +1,6 @@
-//! Owns the admin listener: probes, metrics, and the calls that change state. A call needs a named
-//! token, and the token's name is the author of the change. The listener is on loopback by default.
-//! `/openapi.json` describes its calls.
+//! Owns the admin listener: probes, metrics, and the calls that change state. A call needs a token
+//! with a role that may make it, and the token's name is the author of the change. The listener is
+//! on loopback by default. `/openapi.json` describes its calls.
 
 mod answer;
 mod backends;
@@ -107,7 +107,7 @@ async fn metrics(admin: Data<Admin>) -> HttpResponse {
 }
 
 async fn open_demo_order(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
-    admin.author(&request).ok_or(Refusal::Unauthenticated)?;
+    admin.authorize(&request, &OPEN_ORDER)?;
     let (Some(demo), Some(log)) = (&admin.demo, &admin.log) else { return Err(Refusal::NoDemo) };
     let order = read(&OPEN_ORDER, &body)?;
     if !order.currency.has_minor_units() {

@@ -194,13 +194,19 @@ impl AdminClient {
             return Err(Fixable::error(
                 "the admin listener does not know this token",
                 "if you added it just now, wait two seconds and repeat the command; else it was \
-                    retired or belongs to another system: `payfold token add NAME` makes a new \
-                    one",
+                    retired or belongs to another system: `payfold token add NAME \
+                    --role ROLE` makes a new one",
             ));
         }
         let problem = answer.body_mut().read_json::<Problem>();
         let detail = problem
             .map_or_else(|_| format!("the admin listener answered {status}"), |it| it.detail);
+        if status == 403 {
+            return Err(Fixable::error(
+                detail,
+                "ask a person with such a role to do it, with their own --admin-token-file",
+            ));
+        }
         anyhow::bail!("{detail}")
     }
 }

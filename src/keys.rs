@@ -10,16 +10,18 @@ use std::sync::Arc;
 use anyhow::Context;
 use arc_swap::ArcSwap;
 use payfold_partners::directory::{Account, Directory};
-use payfold_partners::document::{AccountEntry, NewKey, TokenEntry, VaultDocument};
+use payfold_partners::document::{AccountEntry, NewKey, VaultDocument};
 use payfold_partners::keys::Channel;
 use payfold_partners::profile::Profile;
 use payfold_partners::secret::Secret;
 use payfold_partners::shops::{ShopAccount, ShopToken, Shops};
+use payfold_partners::token::{LOCAL_OWNER, TokenEntry};
 use payfold_partners::validity;
 use payfold_partners::vault::{Vault, VaultPlace, VaultWatch, random_secret};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{Author, KeyId, MerchantCode, PartnerCode, ShopName};
 use payfold_schemas::time::Time;
+use payfold_schemas::token::TokenRole;
 use zeroize::Zeroizing;
 
 pub(crate) use self::profile_files::{constants_of, profiles, profiles_in_force};
@@ -29,10 +31,6 @@ use crate::demo::{MERCHANT, PARTNER};
 use crate::error::Fixable;
 use crate::settings::{Loaded, Origin, Settings};
 use crate::vault::{self, Instead};
-
-/// The name of the admin token in the data folder. It is in no vault, so a start needs no right to
-/// write the vault.
-pub(crate) const LOCAL_ADMIN: &str = "local";
 
 /// The number of months for which keys of bodies are created ahead, the current one included.
 const BODY_KEY_MONTHS: u32 = 2;
@@ -312,7 +310,8 @@ fn local_token(data: &DataDir) -> anyhow::Result<TokenEntry> {
         }
         token => Digest::of_bytes(token.as_bytes()),
     };
-    Ok(TokenEntry { name: Author::parse(LOCAL_ADMIN).expect("a fixed name"), sha256 })
+    let name = Author::parse(LOCAL_OWNER).expect("a fixed name");
+    Ok(TokenEntry { name, sha256, role: TokenRole::Admin })
 }
 
 /// Adds the demo's account at the sandbox partner and its shop to the vault if they are missing.

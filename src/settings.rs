@@ -3,6 +3,7 @@
 
 mod distributed;
 mod partner;
+mod reconciler;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::distributed::GroupProtocolName;
 pub(crate) use self::distributed::{CqlSection, KafkaSection};
 pub(crate) use self::partner::{PartnerSettings, RecordsBy};
+pub(crate) use self::reconciler::ReconcilerSettings;
 use crate::args::{Global, RunArgs};
 use crate::error::{Fixable, is_there};
 
@@ -136,23 +138,6 @@ pub struct CheckoutSettings {
     pub return_to: BTreeMap<String, String>,
 }
 
-/// The reconciler role.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ReconcilerSettings {
-    /// Milliseconds between two checks for passed deadlines.
-    pub deadline_poll_ms: u64,
-    /// When the partner is queried about a stuck order: times since the order's creation, or since
-    /// the receipt of a notice that waits for confirmation.
-    pub query_after: Vec<String>,
-    /// Milliseconds between two checks for stuck orders.
-    pub query_poll_ms: u64,
-    /// How many days before the compared day an order that is paid on it may have been created.
-    pub lookback_days: u32,
-    /// Milliseconds between two checks for new records files and for findings that no longer hold.
-    pub reconcile_poll_ms: u64,
-}
-
 /// The SQLite engines.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
@@ -226,19 +211,6 @@ impl Default for CheckoutSettings {
             followers_max: 10_000,
             shop_url: String::new(),
             return_to: BTreeMap::new(),
-        }
-    }
-}
-
-impl Default for ReconcilerSettings {
-    fn default() -> Self {
-        let after = ["1m", "5m", "30m", "2h", "12h", "1d", "2d", "3d", "4d", "5d", "6d", "7d"];
-        Self {
-            deadline_poll_ms: 1_000,
-            query_after: after.map(str::to_owned).into(),
-            query_poll_ms: 1_000,
-            lookback_days: 7,
-            reconcile_poll_ms: 10_000,
         }
     }
 }

@@ -10,8 +10,7 @@ pub(crate) mod error;
 use std::collections::BTreeMap;
 
 use ipnet::IpNet;
-use payfold_schemas::digest::Digest;
-use payfold_schemas::ids::{Author, KeyId, MerchantCode, PartnerCode, account_name};
+use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode, account_name};
 use payfold_schemas::time::Time;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +19,7 @@ use crate::keys::{Channel, Key, KeyError, KeySet, covered_until, is_valid_after}
 use crate::scheme::crypt::certificate_ends_s;
 use crate::secret::{SECRET_BYTES_LEAST, Secret};
 use crate::shops::entry::ShopEntry;
+use crate::token::TokenEntry;
 
 pub use self::error::DocumentError;
 pub use crate::document::erased::{ErasedKey, Erasure};
@@ -93,16 +93,6 @@ pub struct KeyEntry {
     pub serial: Option<String>,
     /// When the key was added.
     pub created_at: Time,
-}
-
-/// One admin token. The token itself is not stored.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TokenEntry {
-    /// The name of the token's owner. The owner is the author of every action with the token.
-    pub name: Author,
-    /// The SHA-256 of the token.
-    pub sha256: Digest,
 }
 
 /// A key to add.
@@ -369,7 +359,9 @@ impl VaultDocument {
 
     /// Adds the hash of an admin token. Errors: `KnownToken`.
     pub fn add_token(&mut self, token: TokenEntry) -> Result<(), DocumentError> {
-        if self.tokens.iter().any(|other| other.name == token.name) {
+        let is_known =
+            |other: &TokenEntry| other.name == token.name || other.sha256 == token.sha256;
+        if self.tokens.iter().any(is_known) {
             return Err(DocumentError::KnownToken { name: token.name });
         }
         self.tokens.push(token);
@@ -382,17 +374,15 @@ impl VaultDocument {
         self.tokens.retain(|token| token.name.as_str() != name);
         self.tokens.len() < before
     }
-
-    /// The owner of a token. Only hashes are compared, so timing reveals nothing about a token.
-    pub fn author(&self, token: &[u8]) -> Option<&Author> {
-        let sha256 = Digest::of_bytes(token);
-        self.tokens.iter().find(|known| known.sha256 == sha256).map(|known| &known.name)
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use payfold_schemas::digest::Digest;
+    use payfold_schemas::ids::Author;
+
     use super::*;
+    use payfold_schemas::token::TokenRole;
 
     fn at(second: i64) -> Time {
         Time::from_unix_ms(second * 1_000)
@@ -528,11 +518,12 @@ mod tests {
         assert_eq!(document.account_mut(&partner, &other).unwrap_err(), error);
 
         let name = Author::parse("ada").unwrap();
-        let token = TokenEntry { name: name.clone(), sha256: Digest::of_bytes(b"token") };
+        let sha256 = Digest::of_bytes(b"token");
+        let token = TokenEntry { name, sha256, role: TokenRole::Viewer };
         document.add_token(token.clone()).unwrap();
         assert!(matches!(document.add_token(token), Err(DocumentError::KnownToken { .. })));
-        assert_eq!(document.author(b"token"), Some(&name));
-        assert_eq!(document.author(b"Token"), None);
+        assert!(TokenEntry::find(&document.tokens, b"token").is_some());
+        assert!(TokenEntry::find(&document.tokens, b"Token").is_none());
     }
 
     #[test]

@@ -47,6 +47,7 @@ pub mod secret;
 pub mod shops;
 mod signed_content;
 pub mod signing;
+pub mod token;
 pub mod validity;
 pub mod vault;
 pub mod verified;

@@ -114,6 +114,10 @@ pub(crate) async fn decide_finding(
     let changed = transition::apply_decision(&known, decision)
         .map_err(|error| ReconcileError::Refused(error.to_string()))?;
     let decision = changed.decision.clone();
+    if let Some(FindingDecision { author, seconded_by, .. }) = &decision {
+        let people = (author, seconded_by.as_ref());
+        shared.people.check(ledger, known.severity, people, at)?;
+    }
     let decided = Decided {
         what: changed.finding_id.clone(),
         decided: changed.status == FindingStatus::Decided,
@@ -204,6 +208,8 @@ pub(crate) async fn decide_flag(
     let waiting = ledger.waiting_flag_decision(of, raised.evidence).cloned();
     let before = ledger.decisions_on_flag(of, raised.evidence).count();
     let said = decision_event(shared, &request, (&raised, before), waiting.as_ref())?;
+    let people = (&said.author, said.seconded_by.as_ref());
+    shared.people.check(ledger, raised.severity, people, shared.storage.clock.now())?;
     let waiting = waiting.as_ref().map(|before| (&before.author, before.accept.as_str()));
     let decided = Decided {
         what: format!("{} {}", request.order, request.flag),

@@ -16,6 +16,7 @@ use payfold_schemas::order::Flag;
 use payfold_schemas::position::Position;
 use payfold_schemas::release::{NOTICE_DECIDED_TYPE, NoticeDecided, NoticeVerdict};
 use payfold_schemas::run::{PERIOD_CLOSED_TYPE, PeriodClosed, RUN_ENDED_TYPE, RunEnded};
+use payfold_schemas::token::{TOKEN_RECORDED_TYPE, TokenChange, TokenRecorded};
 
 use super::findings_store::{CountScope, FindingFilter, FindingsStore, FindingsStoreError};
 use super::other_days::OtherDays;
@@ -44,6 +45,8 @@ pub struct Ledger {
     flag_decisions: Vec<FlagDecided>,
     /// Every decision and withdrawal on quarantined notices, in the order they came.
     notice_decisions: BTreeMap<Position, Vec<NoticeDecided>>,
+    /// The tokens of people that are not removed, by their digest.
+    tokens: BTreeMap<Digest, TokenRecorded>,
 }
 
 impl Ledger {
@@ -70,6 +73,7 @@ impl Ledger {
             closed: BTreeMap::new(),
             flag_decisions: Vec::new(),
             notice_decisions: BTreeMap::new(),
+            tokens: BTreeMap::new(),
         }
     }
 
@@ -139,9 +143,33 @@ impl Ledger {
                     serde_json::from_slice(&message.value).map_err(unreadable)?,
                 );
             }
+            TOKEN_RECORDED_TYPE => {
+                self.add_token(serde_json::from_slice(&message.value).map_err(unreadable)?);
+            }
             _ => {}
         }
         Ok(None)
+    }
+
+    /// Adds a change of a token. A token that is added once more, with the same owner and role,
+    /// keeps its time: another process may have found it, too.
+    pub(crate) fn add_token(&mut self, recorded: TokenRecorded) {
+        match recorded.change {
+            TokenChange::Removed => {
+                self.tokens.remove(&recorded.token);
+            }
+            TokenChange::Added => {
+                let known = self.tokens.get(&recorded.token);
+                if known.is_none_or(|known| !known.is_same_as(&recorded)) {
+                    self.tokens.insert(recorded.token, recorded);
+                }
+            }
+        }
+    }
+
+    /// The tokens of people that are not removed.
+    pub(crate) fn tokens(&self) -> &BTreeMap<Digest, TokenRecorded> {
+        &self.tokens
     }
 
     /// Adds a decision on a flag, or its withdrawal; a repeated event is ignored.

@@ -51,6 +51,7 @@ mod orders;
 mod other_days;
 pub mod ours;
 mod paid_twice;
+pub mod people;
 mod publish;
 pub mod question;
 mod recheck;
@@ -69,6 +70,7 @@ mod task;
 mod terms;
 #[cfg(test)]
 mod tests;
+mod tokens;
 mod totals;
 pub mod transition;
 pub mod withdraw;

@@ -92,6 +92,8 @@ pub(crate) async fn decide_notice(
         NextDecision::Unchanged(known) => return Ok(decided(&known, None)),
         NextDecision::Publish(said) => said,
     };
+    let people = (&said.author, said.seconded_by.as_ref());
+    shared.people.check(ledger, request.severity, people, said.at)?;
     let waiting = ledger.waiting_notice(said.position, said.evidence);
     let waiting = waiting.map(|before| (&before.author, before.verdict.as_str()));
     let replaces = ReplacedDecision::replaced_by(waiting, said.verdict.as_str());

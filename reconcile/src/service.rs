@@ -20,6 +20,7 @@ use super::request::{RunRequest, SurveyRequest};
 use super::setup::{ReconcileSetup, RunProgress};
 use super::survey::SurveyQueue;
 use super::task::Task;
+use super::tokens::record_tokens;
 use super::withdraw::{self, WithdrawalRequest, WithdrawnDecision};
 use super::{day_run, gauges, recheck, records_folder};
 use crate::shared::SharedContext;
@@ -187,6 +188,7 @@ pub(crate) async fn run_service(
             Some(task) = waiting.tasks.recv() => task,
             _ = ticks.tick() => {
                 catch_up(shared, &mut ledger).await?;
+                log_refusal(record_tokens(shared, &mut ledger).await)?;
                 log_refusal(recheck::recheck_changed_orders(shared, setup, &mut ledger).await)?;
                 for request in folder_watch.requests(shared, setup, &ledger).await? {
                     // No caller waits for the result; `compare` logs it.
@@ -207,6 +209,7 @@ pub(crate) async fn run_service(
         };
         // Another process may have published decisions or findings since the last task.
         catch_up(shared, &mut ledger).await?;
+        log_refusal(record_tokens(shared, &mut ledger).await)?;
         do_task(shared, setup, &mut ledger, task).await?;
         log_refusal(gauges::export_gauges(shared, &ledger).map_err(ReconcileError::from))?;
     }

@@ -17,6 +17,7 @@ use payfold_schemas::time::Time;
 use tokio::sync::watch;
 
 use super::day_rules::day_bounds;
+use super::people::People;
 use super::terms::PartnerTerms;
 
 /// The configuration of reconciliation, and where a run shows its progress.
@@ -35,6 +36,8 @@ pub struct ReconcileSetup {
     pub zones: HashMap<PartnerCode, Tz>,
     /// How often the service looks for record files and rechecks findings.
     pub poll: Duration,
+    /// Which people may decide.
+    pub people: People,
     progress: watch::Sender<RunProgress>,
 }
 
@@ -88,6 +91,7 @@ impl ReconcileSetup {
             surveyed: Vec::new(),
             zones: HashMap::new(),
             poll: Duration::from_secs(10),
+            people: People::default(),
             progress: watch::Sender::new(RunProgress::default()),
         }
     }

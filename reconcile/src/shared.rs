@@ -6,6 +6,7 @@ use std::time::Duration;
 use payfold_kit::Storage;
 
 use crate::metrics::ReconcileMetrics;
+use crate::people::People;
 
 /// Storage, metrics and bounds of every run and decision.
 pub struct SharedContext {
@@ -15,6 +16,8 @@ pub struct SharedContext {
     pub metrics: Arc<ReconcileMetrics>,
     /// The bounds of a run.
     pub settings: ReconcileLimits,
+    /// Which people may decide.
+    pub people: People,
 }
 
 /// The bounds of a run.

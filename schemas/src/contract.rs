@@ -17,6 +17,7 @@ use crate::finding::{FINDING_CHANGED_TYPE, FindingChanged};
 use crate::raw_read::{RAW_READ_TYPE, RawRead};
 use crate::release::{NOTICE_DECIDED_TYPE, NoticeDecided};
 use crate::run::{PERIOD_CLOSED_TYPE, PeriodClosed, RUN_ENDED_TYPE, RunEnded};
+use crate::token::{TOKEN_RECORDED_TYPE, TokenRecorded};
 
 /// The contract of one event type.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -113,6 +114,14 @@ pub fn contracts() -> Vec<Contract> {
             id: "raw/digest of position, author and time",
             summary: "A person reads the bytes of a notice; published before the bytes are handed \
                 out.",
+        }),
+        Contract::of::<TokenRecorded>(ContractTexts {
+            kind: TOKEN_RECORDED_TYPE,
+            topic: "findings",
+            key: "owner of the token",
+            id: "token/digest of the change",
+            summary: "A token of a person was added or removed, as the system found it in its \
+                vault.",
         }),
     ]
 }

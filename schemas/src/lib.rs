@@ -50,3 +50,4 @@ pub mod sealed;
 pub mod state;
 pub mod text;
 pub mod time;
+pub mod token;

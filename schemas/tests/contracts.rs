@@ -20,6 +20,7 @@ use payfold_schemas::finding::FINDING_CHANGED_TYPE;
 use payfold_schemas::raw_read::RAW_READ_TYPE;
 use payfold_schemas::release::NOTICE_DECIDED_TYPE;
 use payfold_schemas::run::{PERIOD_CLOSED_TYPE, RUN_ENDED_TYPE};
+use payfold_schemas::token::TOKEN_RECORDED_TYPE;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -109,6 +110,7 @@ fn sampled() -> Vec<(&'static str, Value)> {
         (NOTICE_DECIDED_TYPE, json(&events::notice_decided_unread())),
         (NOTICE_DECIDED_TYPE, json(&events::notice_decided_withdrawn())),
         (RAW_READ_TYPE, json(&events::raw_read())),
+        (TOKEN_RECORDED_TYPE, json(&events::token_recorded())),
     ]
 }
 

@@ -125,10 +125,11 @@ fn every_event_is_read_and_written_as_ever() {
     same("notice-decided-unread.json", &events::notice_decided_unread());
     same("notice-decided-withdrawn.json", &events::notice_decided_withdrawn());
     same("raw-read.json", &events::raw_read());
+    same("token-recorded.json", &events::token_recorded());
 }
 
 /// The fixtures of events.
-const EVENTS: [&str; 18] = [
+const EVENTS: [&str; 19] = [
     "finding-changed-contested.json",
     "finding-changed-reopened.json",
     "finding-changed-flag.json",
@@ -144,6 +145,7 @@ const EVENTS: [&str; 18] = [
     "order-changed.json",
     "period-closed.json",
     "raw-read.json",
+    "token-recorded.json",
     "run-ended-first.json",
     "run-ended-apart.json",
     "run-ended.json",

@@ -5,6 +5,7 @@ use actix_web::{HttpResponse, ResponseError};
 use payfold_engines::EngineError;
 use payfold_projector::journal::DecideError;
 use payfold_reconcile::service::ServiceError;
+use payfold_schemas::ids::Author;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -43,6 +44,8 @@ pub(super) fn problem(status: u16, code: &str, detail: &str) -> HttpResponse {
 pub(super) enum Refusal {
     #[error("an admin token is needed: Authorization: Bearer …")]
     Unauthenticated,
+    #[error("the token of {author} has the role {role}; this call takes one of: {roles}")]
+    Forbidden { author: Author, role: &'static str, roles: String },
     #[error("this process has no projector: ask the admin listener of one that runs the role")]
     NoProjector,
     #[error("this process has no reconciler: ask the admin listener of one that runs the role")]
@@ -76,6 +79,7 @@ impl ResponseError for Refusal {
     fn error_response(&self) -> HttpResponse {
         let (status, code) = match self {
             Self::Unauthenticated => (401, "unauthenticated"),
+            Self::Forbidden { .. } => (403, "forbidden"),
             Self::NoProjector => (404, "no_projector"),
             Self::NoReconciler => (404, "no_reconciler"),
             Self::Bad(_) => (400, "bad_request"),

@@ -43,7 +43,8 @@ pub(super) fn document(operations: &[Operation]) -> Value {
                 (BEARER): {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "A token of `payfold token add`, or the data folder's own.",
+                    "description": "A token of `payfold token add`, or the data folder's own. The \
+                        description of a call names the roles that may make it.",
                 },
             },
         },

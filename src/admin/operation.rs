@@ -1,5 +1,6 @@
 //! Owns the description of one route of the admin listener, as OpenAPI 3.1 has it.
 
+use payfold_partners::token::Permission;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
@@ -12,6 +13,7 @@ pub(super) const BEARER: &str = "adminToken";
 struct Types {
     method: CallMethod,
     status: u16,
+    permission: Permission,
     query: fn(&mut SchemaGenerator) -> Schema,
     body: fn(&mut SchemaGenerator) -> Schema,
     answer: fn(&mut SchemaGenerator) -> Schema,
@@ -31,6 +33,7 @@ impl Operation {
         let types = Types {
             method: call.method,
             status: call.status,
+            permission: call.permission,
             query: Q::json_schema,
             body: |generator| generator.subschema_for::<Q>(),
             answer: |generator| generator.subschema_for::<A>(),
@@ -65,6 +68,7 @@ impl Operation {
                 described["responses"]["200"] = json!({ "description": self.summary });
             }
             Some(types) => {
+                described["description"] = format!("Roles: {}.", types.permission.roles()).into();
                 let answer = (types.answer)(answers);
                 described["responses"][types.status.to_string()] = json!({
                     "description": "It is done, or has begun.",

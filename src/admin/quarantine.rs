@@ -8,14 +8,13 @@ use payfold_ingest::release::{self, RereadNotice};
 use payfold_reconcile::notices::{NoticeDecisionRequest, NoticeFact};
 use payfold_reconcile::service::ReconcileService;
 use payfold_reconcile::withdraw::{DecisionOn, WithdrawalRequest};
-use payfold_schemas::ids::Author;
 use payfold_schemas::order::Severity;
 use payfold_schemas::release::NoticeVerdict;
 
 use super::answer::{Answer, Refusal, answer, assert_reason, bad, read};
 use super::backends::NoticeBackend;
 use super::router::Router;
-use super::state::{Admin, authorize_reconcile};
+use super::state::Admin;
 use crate::api::decisions::WithdrawRequest;
 use crate::api::quarantine::{
     DECIDE, DecideNotice, JUDGE, Judge, JudgedNotice, ReadNotice, WITHDRAW,
@@ -34,7 +33,8 @@ async fn judge(
     asked: web::Query<Judge>,
     admin: Data<Admin>,
 ) -> Answer {
-    let (_, _, notices) = at_notices(&admin, &request)?;
+    admin.authorize(&request, &JUDGE)?;
+    let (_, notices) = notice_backends(&admin)?;
     let kept = notices.read_notice(&position).await?;
     let reads = release::read_quarantined(&notices.directory.load(), &notices.public_url, &kept);
     let read = reads.as_ref().ok().map(|reread| ReadNotice {
@@ -57,7 +57,8 @@ async fn decide(
     body: web::Bytes,
     admin: Data<Admin>,
 ) -> Answer {
-    let (author, service, notices) = at_notices(&admin, &request)?;
+    let author = admin.authorize(&request, &DECIDE)?;
+    let (service, notices) = notice_backends(&admin)?;
     let request: DecideNotice = read(&DECIDE, &body)?;
     assert_reason(&request.reason)?;
     let notice = notices.read_notice(&position).await?;
@@ -99,7 +100,8 @@ async fn withdraw(
     body: web::Bytes,
     admin: Data<Admin>,
 ) -> Answer {
-    let (author, service, notices) = at_notices(&admin, &request)?;
+    let author = admin.authorize(&request, &WITHDRAW)?;
+    let (service, notices) = notice_backends(&admin)?;
     let WithdrawRequest { reason } = read(&WITHDRAW, &body)?;
     assert_reason(&reason)?;
     let notice = notices.read_notice(&position).await?;
@@ -107,13 +109,8 @@ async fn withdraw(
     answer(&WITHDRAW, &service.withdraw(WithdrawalRequest { on, author, reason }).await?)
 }
 
-/// The author of a request, the service that decides, and the backend of notices. Errors: no valid
-/// token; this process has no reconciler.
-fn at_notices<'a>(
-    admin: &'a Admin,
-    request: &HttpRequest,
-) -> Result<(Author, &'a ReconcileService, &'a NoticeBackend), Refusal> {
-    let (author, backend) = authorize_reconcile(admin, request)?;
+/// The service that decides, and the backend of notices. Errors: this process has no reconciler.
+fn notice_backends(admin: &Admin) -> Result<(&ReconcileService, &NoticeBackend), Refusal> {
     let notices = admin.notices.as_ref().ok_or(Refusal::NoReconciler)?;
-    Ok((author, backend.service(), notices))
+    Ok((admin.reconciler()?.service(), notices))
 }

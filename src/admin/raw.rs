@@ -38,7 +38,7 @@ async fn read_raw(
     body: web::Bytes,
     admin: Data<Admin>,
 ) -> Answer {
-    let author = admin.author(&request).ok_or(Refusal::Unauthenticated)?;
+    let author = admin.authorize(&request, &READ_RAW)?;
     let Some(log) = &admin.log else { return Err(bad("this process has no log; ask another")) };
     let ReadRaw { reason } = read(&READ_RAW, &body)?;
     assert_reason(&reason)?;

@@ -13,6 +13,7 @@ use super::answer::{Answer, Refusal, answer, assert_reason, read};
 use super::backends::RebuildBackend;
 use super::router::Router;
 use super::state::Admin;
+use crate::api::call::Call;
 use crate::api::rebuild::{
     BUILDS, Build, Builds, DROP, DropBuild, MovePublication, PAUSE, PaceBuild, PacedBuild, RESUME,
     ROLL_BACK, START, SWITCH, StartBuild,
@@ -29,13 +30,14 @@ pub(super) fn route(router: &mut Router) {
     router.call(&DROP, drop_build);
 }
 
-/// The author of a request and the backend of rebuilds. Errors: no valid token; this process has no
-/// projector.
-fn authorize<'a>(
+/// The author of a call and the backend of rebuilds. Errors: no valid token, or its role may not
+/// make the call; this process has no projector.
+fn authorize<'a, Q, A>(
     admin: &'a Admin,
     request: &HttpRequest,
+    call: &Call<Q, A>,
 ) -> Result<(Author, &'a RebuildBackend), Refusal> {
-    let author = admin.author(request).ok_or(Refusal::Unauthenticated)?;
+    let author = admin.authorize(request, call)?;
     Ok((author, admin.rebuilds.as_ref().ok_or(Refusal::NoProjector)?))
 }
 
@@ -51,12 +53,12 @@ fn decision_request(
 }
 
 async fn build_statuses(request: HttpRequest, admin: Data<Admin>) -> Answer {
-    let (_, backend) = authorize(&admin, &request)?;
+    let (_, backend) = authorize(&admin, &request, &BUILDS)?;
     answer(&BUILDS, &Builds { builds: backend.service.build_statuses().await? })
 }
 
 async fn start(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
-    let (author, backend) = authorize(&admin, &request)?;
+    let (author, backend) = authorize(&admin, &request, &START)?;
     let StartBuild { reason, drill, throttle } = read(&START, &body)?;
     let asked = decision_request(&admin, author, &reason)?;
     if drill && !backend.may_drill {
@@ -69,30 +71,31 @@ async fn start(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> An
 }
 
 async fn pause(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
-    pace(&request, &body, &admin, |facts_per_s| Speed { paused: true, facts_per_s }).await
+    pace(&PAUSE, &request, &body, &admin, |facts_per_s| Speed { paused: true, facts_per_s }).await
 }
 
 async fn resume(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
-    pace(&request, &body, &admin, |facts_per_s| Speed { paused: false, facts_per_s }).await
+    pace(&RESUME, &request, &body, &admin, |facts_per_s| Speed { paused: false, facts_per_s }).await
 }
 
 async fn pace(
+    call: &Call<PaceBuild, PacedBuild>,
     request: &HttpRequest,
     body: &[u8],
     admin: &Admin,
     speed: impl FnOnce(Option<u32>) -> Speed,
 ) -> Answer {
-    let (author, backend) = authorize(admin, request)?;
-    let PaceBuild { reason, throttle } = read(&PAUSE, body)?;
+    let (author, backend) = authorize(admin, request, call)?;
+    let PaceBuild { reason, throttle } = read(call, body)?;
     let asked = decision_request(admin, author, &reason)?;
     let speed = speed(throttle);
     let (build, paused) = (backend.service.set_speed(&asked, speed).await?, speed.paused);
     tracing::info!(author = %asked.author, build, paused, "a rebuild is paced");
-    answer(&PAUSE, &PacedBuild { build, paused })
+    answer(call, &PacedBuild { build, paused })
 }
 
 async fn switch(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
-    let (author, backend) = authorize(&admin, &request)?;
+    let (author, backend) = authorize(&admin, &request, &SWITCH)?;
     let MovePublication { reason, build, force } = read(&SWITCH, &body)?;
     let asked = decision_request(&admin, author, &reason)?;
     let switched = backend.service.switch(&asked, SwitchTarget { build, force }).await?;
@@ -102,7 +105,7 @@ async fn switch(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> A
 }
 
 async fn roll_back(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
-    let (author, backend) = authorize(&admin, &request)?;
+    let (author, backend) = authorize(&admin, &request, &ROLL_BACK)?;
     let MovePublication { reason, build, force } = read(&ROLL_BACK, &body)?;
     let asked = decision_request(&admin, author, &reason)?;
     let switched = backend.service.roll_back(&asked, SwitchTarget { build, force }).await?;
@@ -112,7 +115,7 @@ async fn roll_back(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -
 }
 
 async fn drop_build(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
-    let (author, backend) = authorize(&admin, &request)?;
+    let (author, backend) = authorize(&admin, &request, &DROP)?;
     let DropBuild { reason, build } = read(&DROP, &body)?;
     let asked = decision_request(&admin, author, &reason)?;
     backend.service.drop_build(&asked, build).await?;

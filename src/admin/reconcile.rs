@@ -20,7 +20,7 @@ use payfold_schemas::order::Flag;
 use super::answer::{Answer, Refusal, answer, assert_reason, bad, read};
 use super::backends::Outcome;
 use super::router::Router;
-use super::state::{Admin, authorize_reconcile};
+use super::state::Admin;
 use crate::api::decisions::{
     DECIDE_FINDING, DECIDE_FLAG, DecideRequest, WITHDRAW_FINDING, WITHDRAW_FLAG, WithdrawRequest,
 };
@@ -55,7 +55,7 @@ async fn compare(
     body: Payload,
     admin: Data<Admin>,
 ) -> Answer {
-    let (author, backend) = authorize_reconcile(&admin, &request)?;
+    let (author, backend) = (admin.authorize(&request, &COMPARE)?, admin.reconciler()?);
     let (partner, asked) = (partner_of(&partner)?, asked.into_inner());
     let day = asked.day.as_deref().map(day_of).transpose()?;
     let ticket = admin.clock.request_id().to_string();
@@ -78,7 +78,7 @@ async fn survey(
     asked: web::Query<QueryPartner>,
     admin: Data<Admin>,
 ) -> Answer {
-    let (author, backend) = authorize_reconcile(&admin, &request)?;
+    let (author, backend) = (admin.authorize(&request, &QUERY)?, admin.reconciler()?);
     let (partner, QueryPartner { day, replace }) = (partner_of(&partner)?, asked.into_inner());
     let day = day.as_deref().map(day_of).transpose()?;
     let ticket = admin.clock.request_id().to_string();
@@ -100,7 +100,8 @@ async fn store_upload(folder: &Path, path: &Path, mut body: Payload) -> anyhow::
 }
 
 async fn run_state(request: HttpRequest, ticket: web::Path<String>, admin: Data<Admin>) -> Answer {
-    let (_, backend) = authorize_reconcile(&admin, &request)?;
+    admin.authorize(&request, &RUN)?;
+    let backend = admin.reconciler()?;
     let state = match backend.outcome(&ticket).ok_or(Refusal::NoSuchRun)? {
         Outcome::Running => {
             let progress = backend.service.progress();
@@ -118,7 +119,7 @@ async fn decide_finding(
     body: web::Bytes,
     admin: Data<Admin>,
 ) -> Answer {
-    let (author, backend) = authorize_reconcile(&admin, &request)?;
+    let (author, backend) = (admin.authorize(&request, &DECIDE_FINDING)?, admin.reconciler()?);
     let DecideRequest { accept, reason } = read(&DECIDE_FINDING, &body)?;
     assert_reason(&reason)?;
     let decision = FindingDecisionRequest { finding: finding.into_inner(), accept, author, reason };
@@ -141,7 +142,7 @@ async fn decide_flag(
     body: web::Bytes,
     admin: Data<Admin>,
 ) -> Answer {
-    let (author, backend) = authorize_reconcile(&admin, &request)?;
+    let (author, backend) = (admin.authorize(&request, &DECIDE_FLAG)?, admin.reconciler()?);
     let DecideRequest { accept, reason } = read(&DECIDE_FLAG, &body)?;
     assert_reason(&reason)?;
     let (order, flag) = flag_of(path)?;
@@ -155,7 +156,7 @@ async fn withdraw_finding(
     body: web::Bytes,
     admin: Data<Admin>,
 ) -> Answer {
-    let (author, backend) = authorize_reconcile(&admin, &request)?;
+    let (author, backend) = (admin.authorize(&request, &WITHDRAW_FINDING)?, admin.reconciler()?);
     let WithdrawRequest { reason } = read(&WITHDRAW_FINDING, &body)?;
     assert_reason(&reason)?;
     let on = DecisionOn::Finding(finding.into_inner());
@@ -171,7 +172,7 @@ async fn withdraw_flag(
     body: web::Bytes,
     admin: Data<Admin>,
 ) -> Answer {
-    let (author, backend) = authorize_reconcile(&admin, &request)?;
+    let (author, backend) = (admin.authorize(&request, &WITHDRAW_FLAG)?, admin.reconciler()?);
     let (order, flag) = flag_of(path)?;
     let WithdrawRequest { reason } = read(&WITHDRAW_FLAG, &body)?;
     assert_reason(&reason)?;
@@ -187,7 +188,7 @@ async fn close(
     path: web::Path<(String, String)>,
     admin: Data<Admin>,
 ) -> Answer {
-    let (author, backend) = authorize_reconcile(&admin, &request)?;
+    let (author, backend) = (admin.authorize(&request, &CLOSE)?, admin.reconciler()?);
     let (partner, day) = (partner_of(&path.0)?, day_of(&path.1)?);
     answer(&CLOSE, &backend.service.close(CloseDayRequest { partner, day, author }).await?)
 }

@@ -8,13 +8,13 @@ use arc_swap::ArcSwap;
 use payfold_engines::clock::Clock;
 use payfold_engines::log::EventLog;
 use payfold_partners::directory::Directory;
-use payfold_partners::document::TokenEntry;
-use payfold_schemas::digest::Digest;
+use payfold_partners::token::TokenEntry;
 use payfold_schemas::ids::Author;
 use prometheus::Registry;
 
 use super::answer::Refusal;
 use super::backends::{NoticeBackend, RebuildBackend, ReconcileBackend};
+use crate::api::call::Call;
 use crate::demo::DemoOrders;
 use crate::gauges::Gauges;
 use crate::readiness::Readiness;
@@ -33,7 +33,7 @@ pub(crate) struct Admin {
     pub readiness: Readiness,
     /// The lifecycle state of the process.
     pub life: Arc<Life>,
-    /// Names and SHA-256 of the admin tokens in force.
+    /// The admin tokens in force.
     pub tokens: Arc<ArcSwap<Vec<TokenEntry>>>,
     /// Opens the demo's orders; `None` outside the demo.
     pub demo: Option<DemoOrders>,
@@ -48,24 +48,30 @@ pub(crate) struct Admin {
 }
 
 impl Admin {
-    /// The author of a request: the name of its token; `None` without a valid token. Hashes are
-    /// compared, so timing reveals nothing about a token.
-    pub(super) fn author(&self, request: &HttpRequest) -> Option<Author> {
-        let header = request.headers().get("authorization")?.to_str().ok()?;
-        let sha256 = Digest::of_bytes(header.strip_prefix("Bearer ")?.as_bytes());
+    /// The author of a call: the owner of its token. Errors: no valid token; the owner's role may
+    /// not make the call.
+    pub(super) fn authorize<Q, A>(
+        &self,
+        request: &HttpRequest,
+        call: &Call<Q, A>,
+    ) -> Result<Author, Refusal> {
+        let header = request.headers().get("authorization");
+        let token = header.and_then(|header| header.to_str().ok()?.strip_prefix("Bearer "));
+        let token = token.ok_or(Refusal::Unauthenticated)?;
         let tokens = self.tokens.load();
-        tokens.iter().find(|token| token.sha256 == sha256).map(|token| token.name.clone())
+        let entry = TokenEntry::find(&tokens, token.as_bytes()).ok_or(Refusal::Unauthenticated)?;
+        if call.permission.is_of(entry.role) {
+            return Ok(entry.name.clone());
+        }
+        let (author, role) = (entry.name.clone(), entry.role.as_str());
+        tracing::warn!(%author, role, path = call.path, "refused: the role may not make this call");
+        Err(Refusal::Forbidden { author, role, roles: call.permission.roles() })
     }
-}
 
-/// The author of a request and the backend of reconciliation. Errors: no valid token; this process
-/// has no reconciler.
-pub(super) fn authorize_reconcile<'a>(
-    admin: &'a Admin,
-    request: &HttpRequest,
-) -> Result<(Author, &'a ReconcileBackend), Refusal> {
-    let author = admin.author(request).ok_or(Refusal::Unauthenticated)?;
-    Ok((author, admin.reconcile.as_ref().ok_or(Refusal::NoReconciler)?))
+    /// The backend of reconciliation. Errors: this process has no reconciler.
+    pub(super) fn reconciler(&self) -> Result<&ReconcileBackend, Refusal> {
+        self.reconcile.as_ref().ok_or(Refusal::NoReconciler)
+    }
 }
 
 /// The lifecycle state of a process.

@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use payfold_partners::token::Permission;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,8 @@ pub(crate) struct Call<Q, A> {
     pub method: CallMethod,
     /// The status of its success.
     pub status: u16,
+    /// What its author needs.
+    pub permission: Permission,
     /// Whether every order may be read before it is answered.
     pub is_slow: bool,
     types: PhantomData<fn(Q) -> A>,
@@ -34,28 +37,45 @@ pub(crate) enum CallMethod {
 }
 
 impl<Q, A> Call<Q, A> {
-    /// A GET with the request in its query.
+    /// A GET with the request in its query, which needs the permission to read.
     pub(crate) const fn get(path: &'static str, summary: &'static str) -> Self {
-        Self::new(CallMethod::Get, path, summary)
+        Self::new(CallMethod::Get, path, summary, Permission::Read)
     }
 
     /// A POST with the request in its body.
-    pub(crate) const fn post(path: &'static str, summary: &'static str) -> Self {
-        Self::new(CallMethod::Post, path, summary)
+    pub(crate) const fn post(
+        permission: Permission,
+        path: &'static str,
+        summary: &'static str,
+    ) -> Self {
+        Self::new(CallMethod::Post, path, summary, permission)
     }
 
     /// A POST with the request in its query.
-    pub(crate) const fn post_query(path: &'static str, summary: &'static str) -> Self {
-        Self::new(CallMethod::PostQuery, path, summary)
+    pub(crate) const fn post_query(
+        permission: Permission,
+        path: &'static str,
+        summary: &'static str,
+    ) -> Self {
+        Self::new(CallMethod::PostQuery, path, summary, permission)
     }
 
     /// A POST of a file, with the request in its query.
-    pub(crate) const fn upload(path: &'static str, summary: &'static str) -> Self {
-        Self::new(CallMethod::Upload, path, summary)
+    pub(crate) const fn upload(
+        permission: Permission,
+        path: &'static str,
+        summary: &'static str,
+    ) -> Self {
+        Self::new(CallMethod::Upload, path, summary, permission)
     }
 
-    const fn new(method: CallMethod, path: &'static str, summary: &'static str) -> Self {
-        Self { path, summary, method, status: 200, is_slow: false, types: PhantomData }
+    const fn new(
+        method: CallMethod,
+        path: &'static str,
+        summary: &'static str,
+        permission: Permission,
+    ) -> Self {
+        Self { path, summary, method, status: 200, permission, is_slow: false, types: PhantomData }
     }
 
     /// A call that is answered with another status.

@@ -1,5 +1,6 @@
 //! Owns the calls that decide a finding or a flag, and those that withdraw such a decision.
 
+use payfold_partners::token::Permission;
 use payfold_reconcile::decide::Decided;
 use payfold_reconcile::withdraw::WithdrawnDecision;
 use payfold_schemas::fact::Verdict;
@@ -9,14 +10,19 @@ use serde::{Deserialize, Serialize};
 use super::call::Call;
 
 pub(crate) const DECIDE_FINDING: Call<DecideRequest, Decided> =
-    Call::post("/v1/findings/{finding}/decision", "Decides a finding");
-pub(crate) const WITHDRAW_FINDING: Call<WithdrawRequest, WithdrawnDecision> =
-    Call::post("/v1/findings/{finding}/withdrawal", "Withdraws a first decision on a finding");
+    Call::post(Permission::Settle, "/v1/findings/{finding}/decision", "Decides a finding");
+pub(crate) const WITHDRAW_FINDING: Call<WithdrawRequest, WithdrawnDecision> = Call::post(
+    Permission::Settle,
+    "/v1/findings/{finding}/withdrawal",
+    "Withdraws a first decision on a finding",
+);
 pub(crate) const DECIDE_FLAG: Call<DecideRequest, Decided> = Call::post(
+    Permission::Settle,
     "/v1/orders/{partner}/{merchant}/{order}/flags/{flag}/decision",
     "Decides a flag of an order",
 );
 pub(crate) const WITHDRAW_FLAG: Call<WithdrawRequest, WithdrawnDecision> = Call::post(
+    Permission::Settle,
     "/v1/orders/{partner}/{merchant}/{order}/flags/{flag}/withdrawal",
     "Withdraws a first decision on a flag",
 );

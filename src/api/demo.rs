@@ -1,5 +1,6 @@
 //! Owns the call that opens an order of the demo.
 
+use payfold_partners::token::Permission;
 use payfold_schemas::ids::{OrderKey, ProviderRef};
 use payfold_schemas::money::{Amount, Currency};
 use schemars::JsonSchema;
@@ -7,9 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::call::Call;
 
-pub(crate) const OPEN_ORDER: Call<DemoOrder, OpenedOrder> =
-    Call::post("/v1/demo/orders", "Opens an order on the sandbox account; in the demo only")
-        .answered_with(201);
+pub(crate) const OPEN_ORDER: Call<DemoOrder, OpenedOrder> = Call::post(
+    Permission::Operate,
+    "/v1/demo/orders",
+    "Opens an order on the sandbox account; in the demo only",
+)
+.answered_with(201);
 
 /// An order to open.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]

@@ -1,5 +1,6 @@
 //! Owns the calls on a quarantined notice.
 
+use payfold_partners::token::Permission;
 use payfold_reconcile::decide::Decided;
 use payfold_reconcile::withdraw::WithdrawnDecision;
 use payfold_schemas::digest::Digest;
@@ -16,10 +17,16 @@ use super::decisions::WithdrawRequest;
 
 pub(crate) const JUDGE: Call<Judge, JudgedNotice> =
     Call::get("/v1/quarantine/{position}", "Judges a notice by the keys and profiles in force");
-pub(crate) const DECIDE: Call<DecideNotice, Decided> =
-    Call::post("/v1/quarantine/{position}/decision", "Releases or dismisses a notice");
-pub(crate) const WITHDRAW: Call<WithdrawRequest, WithdrawnDecision> =
-    Call::post("/v1/quarantine/{position}/withdrawal", "Withdraws a first decision on a notice");
+pub(crate) const DECIDE: Call<DecideNotice, Decided> = Call::post(
+    Permission::Release,
+    "/v1/quarantine/{position}/decision",
+    "Releases or dismisses a notice",
+);
+pub(crate) const WITHDRAW: Call<WithdrawRequest, WithdrawnDecision> = Call::post(
+    Permission::Release,
+    "/v1/quarantine/{position}/withdrawal",
+    "Withdraws a first decision on a notice",
+);
 
 /// Asks whether a notice can be released.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, Serialize)]

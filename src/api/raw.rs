@@ -1,5 +1,6 @@
 //! Owns the call that returns the raw bytes of a notice.
 
+use payfold_partners::token::Permission;
 use payfold_schemas::notice_source::RecordedRequest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::call::Call;
 
 pub(crate) const READ_RAW: Call<ReadRaw, RawNotice> = Call::post(
+    Permission::ReadBytes,
     "/v1/raw/{topic}/{position}",
     "Returns the raw bytes of a notice, once the read is published on `findings`",
 );

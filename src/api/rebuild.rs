@@ -1,6 +1,7 @@
 //! Owns the calls of rebuilds. A change is decided when its call is answered; `BUILDS` returns the
 //! progress of the work.
 
+use payfold_partners::token::Permission;
 use payfold_projector::rebuild::service::DecidedSwitch;
 use payfold_projector::rebuild::status::BuildStatus;
 use schemars::JsonSchema;
@@ -11,21 +12,26 @@ use super::call::{Call, Nothing};
 pub(crate) const BUILDS: Call<Nothing, Builds> =
     Call::get("/v1/rebuild", "Shows the progress of each projection build");
 pub(crate) const START: Call<StartBuild, Build> =
-    Call::post("/v1/rebuild", "Folds the log into new tables").answered_with(202);
+    Call::post(Permission::Operate, "/v1/rebuild", "Folds the log into new tables")
+        .answered_with(202);
 pub(crate) const PAUSE: Call<PaceBuild, PacedBuild> =
-    Call::post("/v1/rebuild/pause", "Pauses the build in progress");
+    Call::post(Permission::Operate, "/v1/rebuild/pause", "Pauses the build in progress");
 pub(crate) const RESUME: Call<PaceBuild, PacedBuild> =
-    Call::post("/v1/rebuild/resume", "Resumes the build in progress");
+    Call::post(Permission::Operate, "/v1/rebuild/resume", "Resumes the build in progress");
 pub(crate) const SWITCH: Call<MovePublication, DecidedSwitch> =
-    Call::post("/v1/rebuild/switch", "Publishes from the build in progress")
+    Call::post(Permission::Operate, "/v1/rebuild/switch", "Publishes from the build in progress")
         .answered_with(202)
         .slow();
-pub(crate) const ROLL_BACK: Call<MovePublication, DecidedSwitch> =
-    Call::post("/v1/rebuild/rollback", "Returns publication to an earlier build")
-        .answered_with(202)
-        .slow();
+pub(crate) const ROLL_BACK: Call<MovePublication, DecidedSwitch> = Call::post(
+    Permission::Operate,
+    "/v1/rebuild/rollback",
+    "Returns publication to an earlier build",
+)
+.answered_with(202)
+.slow();
 pub(crate) const DROP: Call<DropBuild, Build> =
-    Call::post("/v1/rebuild/drop", "Drops the tables of a build").answered_with(202);
+    Call::post(Permission::Operate, "/v1/rebuild/drop", "Drops the tables of a build")
+        .answered_with(202);
 
 /// Starts a build.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]

@@ -1,6 +1,7 @@
 //! Owns the calls that compare a partner's records with the orders. A comparison takes longer than
 //! a request should: it is answered with a ticket at once, and `RUN` returns its progress.
 
+use payfold_partners::token::Permission;
 use payfold_schemas::run::{PeriodClosed, RunEnded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,11 +9,13 @@ use serde::{Deserialize, Serialize};
 use super::call::{Call, Nothing};
 
 pub(crate) const COMPARE: Call<CompareFile, Ticket> = Call::upload(
+    Permission::Settle,
     "/v1/reconcile/{partner}",
     "Compares the records in the body with the orders of a day",
 )
 .answered_with(202);
 pub(crate) const QUERY: Call<QueryPartner, Ticket> = Call::post_query(
+    Permission::Settle,
     "/v1/reconcile/{partner}/query",
     "Asks the partner for each payment of a day, and compares its answers",
 )
@@ -20,6 +23,7 @@ pub(crate) const QUERY: Call<QueryPartner, Ticket> = Call::post_query(
 pub(crate) const RUN: Call<Nothing, RunState> =
     Call::get("/v1/reconcile/runs/{ticket}", "Shows the progress or result of a comparison");
 pub(crate) const CLOSE: Call<Nothing, PeriodClosed> = Call::post_query(
+    Permission::Settle,
     "/v1/periods/{partner}/{day}/close",
     "Closes a day on which all findings are settled",
 );

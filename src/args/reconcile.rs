@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use chrono::NaiveDate;
 use clap::{Args, Subcommand, ValueEnum};
+use payfold_schemas::token::TokenRole;
 
 use super::common::{OutputArgs, PageArgs};
 
@@ -168,15 +169,42 @@ impl From<Accept> for payfold_schemas::fact::Verdict {
     }
 }
 
+/// What a person may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PersonRole {
+    /// Read, except the bytes of notices
+    Viewer,
+    /// Read, compare records, decide findings, flags and quarantined notices, close days
+    Finance,
+    /// Read, decide quarantined notices, rebuild
+    Operator,
+    /// Do everything, erase the bytes of a month too
+    Admin,
+}
+
+impl From<PersonRole> for TokenRole {
+    fn from(role: PersonRole) -> Self {
+        match role {
+            PersonRole::Viewer => Self::Viewer,
+            PersonRole::Finance => Self::Finance,
+            PersonRole::Operator => Self::Operator,
+            PersonRole::Admin => Self::Admin,
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
     /// Add a token for a person and print it once; changes made with it carry this name
-    #[command(after_help = "Example: payfold token add ann > ann.token")]
+    #[command(after_help = "Example: payfold token add ann --role finance > ann.token")]
     Add {
         /// The person's name
         name: String,
+        /// What the person may do
+        #[arg(long, value_enum)]
+        role: PersonRole,
     },
-    /// List the names of tokens and their hashes; never the tokens
+    /// List the owners of tokens, their roles and the hashes; never the tokens
     #[command(after_help = "Example: payfold token list")]
     List {
         #[command(flatten)]

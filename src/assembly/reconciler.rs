@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use payfold_partners::remote::PartnerClient;
+use payfold_reconcile::people::People;
 use payfold_reconcile::service::ReconcileService;
 use payfold_reconcile::setup::{DueSchedule, ReconcileSetup, RecordsFolder};
 use payfold_reconciler::{Reconciler, UnconfirmedNotices};
@@ -62,6 +63,12 @@ impl Assembly<'_> {
         let mut setup = ReconcileSetup::new(self.opened.keys.directory(), self.scratch());
         setup.lookback_ms = i64::from(set.lookback_days) * 24 * 3_600 * 1_000;
         setup.poll = Duration::from_millis(set.reconcile_poll_ms.max(1));
+        let second_after_hours = if self.opened.demo { 0 } else { set.second_after_hours };
+        setup.people = People {
+            tokens: self.opened.keys.tokens(),
+            second_after_ms: i64::from(second_after_hours) * 3_600 * 1_000,
+            takes_local: self.opened.demo,
+        };
         for (code, partner) in &self.opened.settings.partners {
             let zone = partner.records_zone.parse().map_err(|_| {
                 Fixable::error(

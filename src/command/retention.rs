@@ -9,7 +9,7 @@ mod covered;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_partners::document::{AccountEntry, Erasure, KeyEntry, VaultDocument};
 use payfold_partners::keys::Channel;
-use payfold_schemas::digest::Digest;
+use payfold_partners::token::{LOCAL_OWNER, Permission, TokenEntry};
 use payfold_schemas::ids::{Author, KeyId};
 use payfold_schemas::month::Month;
 use payfold_schemas::time::Time;
@@ -20,7 +20,7 @@ use super::block_on::block_on;
 use crate::args::{Global, OutputArgs, RetentionAccounts, RetentionCommand, RetentionEraseArgs};
 use crate::data_dir::DataDir;
 use crate::error::Fixable;
-use crate::keys::{self, LOCAL_ADMIN};
+use crate::keys;
 use crate::listing::{self, Row};
 use crate::settings::{self, Loaded, Settings};
 use crate::vault::{self, Instead};
@@ -227,17 +227,27 @@ fn author(
     let refused = |why: String| {
         Fixable::error(
             format!("the author of the erasure is unknown: {why}"),
-            "give the file of your token with --admin-token-file; `payfold token add NAME` makes \
-             one",
+            "give the file of your token with --admin-token-file; `payfold token add NAME \
+             --role admin` makes one",
         )
     };
     let token = std::fs::read_to_string(path)
         .map_err(|error| refused(format!("{} can't be read: {error}", path.display())))?;
     if *path == own {
-        return Ok(Author::parse(LOCAL_ADMIN)?);
+        return Ok(Author::parse(LOCAL_OWNER)?);
     }
-    let sha256 = Digest::of_bytes(token.trim().as_bytes());
-    let known = document.tokens.iter().find(|token| token.sha256 == sha256);
+    let known = TokenEntry::find(&document.tokens, token.trim().as_bytes());
     let known = known.ok_or_else(|| refused("the token is not in the vault".to_owned()))?;
+    if !Permission::Erase.is_of(known.role) {
+        return Err(Fixable::error(
+            format!(
+                "{} has the role {}, and erasing takes {}",
+                known.name,
+                known.role.as_str(),
+                Permission::Erase.roles()
+            ),
+            "ask a person with that role",
+        ));
+    }
     Ok(known.name.clone())
 }

@@ -2,10 +2,12 @@
 //! each has exactly the endpoints of the others.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::support::system::System;
+use crate::support::waits::until;
 use crate::support::wire::request;
 
 const METHODS: [&str; 4] = ["get", "post", "put", "delete"];
@@ -58,6 +60,50 @@ fn every_call_is_described_and_no_other() {
         }
     }
     assert_eq!(status_of(&system, "GET /v1"), 404);
+}
+
+/// Whether a role may make a call.
+fn may(role: &str, method: &str, path: &str) -> bool {
+    let named: &[&str] = match role {
+        "viewer" => &[],
+        "finance" => &["findings", "orders", "reconcile", "periods", "quarantine", "raw"],
+        "operator" => &["quarantine", "raw", "rebuild", "demo"],
+        _ => return true,
+    };
+    method == "get" || path.split('/').nth(2).is_some_and(|first| named.contains(&first))
+}
+
+#[test]
+fn a_token_makes_the_calls_of_its_role_and_no_other() {
+    let system = System::demo();
+    let mut described = described(&system.get("/openapi.json").json());
+    described.retain(|call| call.contains(" /v1/"));
+    for role in ["viewer", "finance", "operator", "admin"] {
+        let token = system.payfold(&["token", "add", role, "--role", role]).ok();
+        let headers = format!("content-length: 0\r\nauthorization: Bearer {}\r\n", token.trim());
+        let ask = |call: &str| system.ask_admin(&request(call, &headers, None));
+        until("the token is known", Duration::from_secs(5), || {
+            (ask("GET /v1/rebuild").status == 200).then_some(())
+        });
+        for operation in &described {
+            let (method, path) = operation.split_once(' ').expect("a method and a path");
+            let query = if path == "/v1/reconcile/{partner}" { "?name=a.csv" } else { "" };
+            let answer = ask(&format!("{} {}{query}", method.to_uppercase(), filled(path)));
+            assert_eq!(answer.status != 403, may(role, method, path), "{role}: {operation}");
+            if answer.status == 403 {
+                assert_eq!(answer.code(), "forbidden");
+            }
+        }
+        let home = system.home();
+        home.write("role.token", token.trim());
+        let file = home.file("role.token");
+        let start = ["rebuild", "pause", "--reason", "a try", "--admin-token-file", &file];
+        let is_refused = home.payfold(&start).stderr.contains(&format!("has the role {role};"));
+        assert_eq!(is_refused, !may(role, "post", "/v1/rebuild"), "{role}");
+    }
+    let listed = system.payfold(&["token", "list", "--output", "json"]).rows();
+    let roles: Vec<_> = listed.iter().map(|row| &row["role"]).collect();
+    assert_eq!(roles, ["viewer", "finance", "operator", "admin"]);
 }
 
 /// The table of the operations' manual has the calls, and no other.

@@ -188,7 +188,7 @@ fn a_partner_is_asked_for_each_payment_of_a_day() {
 
 /// All open findings, by two people; the same person twice is refused.
 fn decide_all(system: &System) {
-    let token = system.payfold(&["token", "add", "linh"]).ok();
+    let token = system.payfold(&["token", "add", "linh", "--role", "finance"]).ok();
     system.home().write("linh.token", token.trim());
     let file = system.home().file("linh.token");
     let listing = ["reconcile", "findings", "--open", "--limit", "1000", "--output", "jsonl"];

@@ -204,6 +204,11 @@ fn erase(home: &Home, old_key: &str) {
     assert_eq!((&dry["intake"], &dry["quarantine"]), (&sealed.into(), &1.into()), "{dry}");
     assert!(signatures(home).1.is_empty(), "nothing was erased");
 
+    let token = home.payfold(&["token", "add", "omar", "--role", "operator"]).ok();
+    home.write("omar.token", token.trim());
+    let omar = home.file("omar.token");
+    let as_operator = [&erase[..], &["--yes", "--admin-token-file", &omar]].concat();
+    retention(home, &as_operator).fails(&["omar has the role operator, and erasing takes admin"]);
     retention(home, &[&erase[..], &["--yes"]].concat()).ok();
     retention(home, &[&erase[..], &["--yes"]].concat()).fails(&["no key of"]);
     let listed = retention(home, &["list", "--output", "json"]).json();

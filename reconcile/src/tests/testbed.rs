@@ -167,7 +167,7 @@ impl TestBed {
         let (store, retry) = (self.store.clone(), Retry { ms_min: 1, ms_max: 5 });
         let storage = Storage::new(log, store, clock, retry, stopped);
         let settings = ReconcileLimits { page_entries: 7, clock_margin: Duration::from_secs(60) };
-        let shared = SharedContext { storage, metrics, settings };
+        let shared = SharedContext { storage, metrics, settings, people: setup.people.clone() };
         let running = tokio::spawn(async move {
             match crate::run(&shared, &setup, queue, None).await {
                 Ok(()) | Err(Halt::Stopped) => Ok(()),

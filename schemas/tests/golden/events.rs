@@ -19,6 +19,7 @@ use payfold_schemas::run::{
     BadLine, Compared, ControlTotal, FindingCounts, PeriodClosed, RecordsFile, RunEnded, RunResult,
     Sum,
 };
+use payfold_schemas::token::{TokenChange, TokenRecorded, TokenRole};
 
 use crate::samples::{amount, create, currency, key, provider_ref, request_id, time};
 
@@ -289,6 +290,16 @@ pub fn raw_read() -> RawRead {
         request_id: request_id(),
         author: author("ops-1"),
         reason: "a payer asked what we keep".to_owned(),
+        at: time("2026-02-01T09:00:00Z"),
+    }
+}
+
+pub fn token_recorded() -> TokenRecorded {
+    TokenRecorded {
+        owner: author("ann"),
+        token: Digest::of_bytes(b"a token"),
+        role: TokenRole::Finance,
+        change: TokenChange::Added,
         at: time("2026-02-01T09:00:00Z"),
     }
 }

@@ -16,10 +16,10 @@ use super::backup;
 use super::manifest::{CLAIMS, LOG, Manifest, ORDERS, VAULT};
 use crate::data_dir::DataDir;
 use crate::error::Fixable;
-use crate::keys::LOCAL_ADMIN;
 use crate::output;
 use crate::settings::Settings;
 use crate::wiring::Paths;
+use payfold_partners::token::LOCAL_OWNER;
 
 /// Restores a backup. Errors: the backup is incomplete or was changed; a log or an order store
 /// exists already; a file can't be written.
@@ -77,7 +77,7 @@ pub(crate) async fn run(
 async fn begin_anew(paths: &Paths, manifest: &Manifest, seen: u32) -> anyhow::Result<Publication> {
     let engines = paths.open_to_write().await?;
     let asked = DecisionRequest {
-        author: Author::parse(LOCAL_ADMIN).expect("a fixed name"),
+        author: Author::parse(LOCAL_OWNER).expect("a fixed name"),
         reason: format!("restored from the backup of {}", manifest.made_at),
         request_id: SystemClock.request_id(),
         at: SystemClock.now(),

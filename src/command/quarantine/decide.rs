@@ -115,19 +115,20 @@ fn add_rows<T>(
 fn row_of(
     client: &AdminClient,
     (position, because): (String, Option<Because>),
-    act: impl FnOnce(&JudgedNotice) -> (NoticeResult, String),
+    act: impl FnOnce(&JudgedNotice) -> anyhow::Result<(NoticeResult, String)>,
 ) -> anyhow::Result<NoticeRow> {
-    match client.call(&JUDGE, &[&position], &Judge { because }) {
+    let (reads, acted) = match client.call(&JUDGE, &[&position], &Judge { because }) {
         Ok(judged) => {
-            let (result, detail) = act(&judged);
-            Ok(NoticeRow { position, reads: judged.reads, result, detail })
+            let acted = act(&judged);
+            (judged.reads, acted)
         }
-        Err(problem) if problem.is::<Fixable>() => Err(problem),
-        Err(problem) => {
-            let (result, detail) = (NoticeResult::Refused, format!("{problem:#}"));
-            Ok(NoticeRow { position, reads: None, result, detail })
-        }
-    }
+        Err(problem) => (None, Err(problem)),
+    };
+    let (result, detail) = match acted {
+        Err(problem) if !problem.is::<Fixable>() => (NoticeResult::Refused, format!("{problem:#}")),
+        acted => acted?,
+    };
+    Ok(NoticeRow { position, reads, result, detail })
 }
 
 fn named(args: &ReleaseArgs) -> anyhow::Result<Vec<NoticeToRelease>> {
@@ -183,7 +184,7 @@ fn released(
     row_of(client, (position.clone(), Some(because)), |judged| {
         let reads = judged.reads.as_ref();
         let needs_second_person = reads.is_some_and(|reads| reads.needs_second_person);
-        match (&one.released, &judged.problem) {
+        Ok(match (&one.released, &judged.problem) {
             (Some(by), _) => (NoticeResult::Already, by.clone()),
             (None, Some(problem)) => (NoticeResult::Refused, problem.clone()),
             (None, None) if args.dry_run => {
@@ -194,28 +195,29 @@ fn released(
                 let (verdict, because) = (NoticeVerdict::Release, Some(because));
                 let reason = args.reason.clone().unwrap_or_default();
                 let request = DecideNotice { verdict, because, reason };
-                decided(client, &position, &request)
+                decided(client, &position, &request)?
             }
-        }
+        })
     })
 }
 
-/// Decides one notice.
-fn decided(client: &AdminClient, position: &str, request: &DecideNotice) -> (NoticeResult, String) {
-    let decided = match client.call(&DECIDE, &[position], request) {
-        Ok(decided) => decided,
-        Err(problem) => return (NoticeResult::Refused, format!("{problem:#}")),
-    };
+/// Decides one notice. Errors: it is refused.
+fn decided(
+    client: &AdminClient,
+    position: &str,
+    request: &DecideNotice,
+) -> anyhow::Result<(NoticeResult, String)> {
+    let decided = client.call(&DECIDE, &[position], request)?;
     let Decided { author, seconded_by, replaces, .. } = &decided;
     if !decided.decided {
-        return (NoticeResult::Waits, waiting(author, replaces.as_ref()));
+        return Ok((NoticeResult::Waits, waiting(author, replaces.as_ref())));
     }
     let done = match request.verdict {
         NoticeVerdict::Release => NoticeResult::Released,
         NoticeVerdict::Dismiss => NoticeResult::Dismissed,
     };
     let second = seconded_by.as_ref().map_or(String::new(), |second| format!(" and {second}"));
-    (done, format!("by {author}{second}"))
+    Ok((done, format!("by {author}{second}")))
 }
 
 /// The text for a decision that waits for a second person, with the decision that it replaces.
@@ -237,13 +239,8 @@ pub(crate) fn withdraw(global: &Global, args: &WithdrawNoticesArgs) -> anyhow::R
     let client = AdminClient::find_for_command(global)?;
     let request = WithdrawRequest { reason: args.reason.clone() };
     each(&args.positions, &args.output, &client, |position| {
-        match client.call(&WITHDRAW, &[position], &request) {
-            Ok(withdrawn) => {
-                let said = withdrawn.said;
-                (NoticeResult::Withdrawn, format!("{said} is withdrawn; the notice is undecided"))
-            }
-            Err(problem) => (NoticeResult::Refused, format!("{problem:#}")),
-        }
+        let said = client.call(&WITHDRAW, &[position], &request)?.said;
+        Ok((NoticeResult::Withdrawn, format!("{said} is withdrawn; the notice is undecided")))
     })
 }
 
@@ -260,7 +257,7 @@ fn each(
     positions: &[String],
     output: &OutputArgs,
     client: &AdminClient,
-    act: impl Fn(&str) -> (NoticeResult, String),
+    act: impl Fn(&str) -> anyhow::Result<(NoticeResult, String)>,
 ) -> anyhow::Result<()> {
     // A mistyped position is found before anything is decided.
     let positions: Vec<Position> =
@@ -288,7 +285,7 @@ fn print_results(
     if count(NoticeResult::Waits) > 0 {
         output::error_line(&format!(
             "{} wait for a second person, who runs the same command with their own token (payfold \
-             token add NAME, then --admin-token-file FILE)",
+             token add NAME --role operator, then --admin-token-file FILE)",
             count(NoticeResult::Waits)
         ));
     }

@@ -213,7 +213,8 @@ pub(crate) fn decide(global: &Global, args: &DecideArgs) -> anyhow::Result<()> {
     }
     output::line(&format!(
         "{what} is critical and needs a second person: {author} has decided; another person runs \
-         the same command with their token (payfold token add NAME, then --admin-token-file FILE)"
+         the same command with their token (payfold token add NAME --role finance, then \
+         --admin-token-file FILE)"
     ));
     Ok(())
 }

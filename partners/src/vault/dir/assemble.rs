@@ -10,10 +10,8 @@ use super::plain::{PlainAccount, PlainFile};
 use crate::document::{AccountEntry, KeyEntry, VaultDocument, check_constant};
 use crate::keys::Channel;
 use crate::secret::SECRET_BYTES_LEAST;
+use crate::token::LOCAL_OWNER;
 use crate::vault::dir::problem::{FileProblem, PLAIN_FILE};
-
-/// The reserved name of the admin token that each process creates for its own folder.
-const LOCAL: &str = "local";
 
 type AccountKey = (PartnerCode, MerchantCode);
 
@@ -45,7 +43,7 @@ pub(super) fn assemble(
         )));
     }
     for token in plain.tokens {
-        if token.name.as_str() == LOCAL {
+        if token.name.as_str() == LOCAL_OWNER {
             let problem = "the token name local is reserved for each process's own token; choose \
                 another name";
             problems.push(in_plain(problem.to_owned()));

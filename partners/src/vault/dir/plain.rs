@@ -8,8 +8,9 @@ use ipnet::IpNet;
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
 use serde::Deserialize;
 
-use crate::document::{DOCUMENT_VERSION, TokenEntry};
+use crate::document::DOCUMENT_VERSION;
 use crate::shops::entry::ShopEntry;
+use crate::token::TokenEntry;
 use crate::vault::dir::problem::BadFile;
 
 /// The content of `vault.toml`.
@@ -103,6 +104,10 @@ mod tests {
                 "line 4: invalid type: string",
             ),
             ("[[accounts]]\nkeys = [{ secret = 'hush' }]", "line 2: unknown field `keys`"),
+            (
+                "[[tokens]]\nname = 'ada'\nrole = 'hush'",
+                "line 3: a role is viewer, finance, operator or admin",
+            ),
         ] {
             let BadFile(problem) = parse(text.as_bytes()).unwrap_err();
             assert!(problem.contains(expected) && !problem.contains("hush"), "{text}: {problem}");
