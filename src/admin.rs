@@ -9,6 +9,7 @@ mod openapi;
 mod operation;
 mod quarantine;
 mod raw;
+mod reads;
 mod rebuild;
 mod reconcile;
 mod router;
@@ -21,7 +22,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use prometheus::{Encoder, TextEncoder};
 
 use self::answer::{Answer, Refusal, answer, bad, problem, read};
-pub(crate) use self::backends::{NoticeBackend, RebuildBackend, ReconcileBackend};
+pub(crate) use self::backends::{NoticeBackend, ReadBackend, RebuildBackend, ReconcileBackend};
 use self::router::Router;
 pub(crate) use self::state::{Admin, Life};
 use crate::api::demo::OPEN_ORDER;
@@ -33,6 +34,12 @@ static DOCUMENT: LazyLock<String> =
 /// The routes.
 pub(crate) fn routes(config: &mut ServiceConfig) {
     router().serve(config);
+    config.app_data(web::QueryConfig::default().error_handler(|error, _| {
+        bad(format!(
+            "the query is not what this call takes, which /openapi.json describes: {error}"
+        ))
+        .into()
+    }));
     config.default_service(web::to(|| async {
         problem(404, "not_found", "there is nothing at this path")
     }));
@@ -49,6 +56,7 @@ fn router() -> Router {
         HttpResponse::Ok().content_type("application/json").body(DOCUMENT.as_str())
     });
     router.call(&OPEN_ORDER, open_demo_order);
+    reads::route(&mut router);
     reconcile::route(&mut router);
     rebuild::route(&mut router);
     quarantine::route(&mut router);

@@ -6,5 +6,6 @@ pub(crate) mod decisions;
 pub(crate) mod demo;
 pub(crate) mod quarantine;
 pub(crate) mod raw;
+pub(crate) mod reads;
 pub(crate) mod rebuild;
 pub(crate) mod reconcile;

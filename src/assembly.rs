@@ -25,14 +25,18 @@ use payfold_reconcile::service::ReconcileService;
 use payfold_sandbox::{Sandbox, SandboxError, SandboxSettings};
 use payfold_schemas::ids::PartnerCode;
 use payfold_verify::damage::LogVerifier;
+use payfold_views::reader::Reader;
 use tokio::sync::{mpsc, watch};
 
-use crate::admin::{self, Admin, Life, NoticeBackend, RebuildBackend, ReconcileBackend};
+use crate::admin::{
+    self, Admin, Life, NoticeBackend, ReadBackend, RebuildBackend, ReconcileBackend,
+};
 use crate::demo::{self, DemoOrders};
 use crate::error::Fixable;
 use crate::gauges::Gauges;
 use crate::listener::Routes;
 use crate::opened::OpenedSystem;
+use crate::queries;
 use crate::readiness::{CheckoutStorage, IngestStorage, Readiness};
 use crate::roles::{RoleRuntime, RoleThread};
 use crate::urls::Urls;
@@ -268,6 +272,7 @@ impl Assembly<'_> {
             registry: self.opened.registry.clone(),
             clock: Arc::clone(&self.opened.clock),
             log: log.clone(),
+            reads: self.reads()?,
             directory: self.opened.keys.directory(),
             readiness,
             life: Arc::clone(life),
@@ -280,6 +285,16 @@ impl Assembly<'_> {
             rebuilds: (services.rebuilds)
                 .map(|service| RebuildBackend { service, may_drill: self.opened.demo }),
         })
+    }
+
+    /// What orders and findings are read with; `None` if no role has orders.
+    fn reads(&self) -> anyhow::Result<Option<ReadBackend>> {
+        let Some(engines) = &self.opened.engines else { return Ok(None) };
+        let Ok(store) = engines.store() else { return Ok(None) };
+        let (settings, origin) = (&self.opened.settings, self.opened.origin());
+        let rules = queries::rules(settings, self.opened.keys.profiles(), origin)?;
+        let reader = Reader::new(Arc::clone(&engines.log), Arc::clone(store));
+        Ok(Some(ReadBackend { reader, rules }))
     }
 
     /// The readiness of this process's roles; `storage` has the results of ingest's appends.

@@ -24,6 +24,7 @@ mod output;
 mod privacy;
 mod queries;
 mod readiness;
+mod reads;
 mod roles;
 mod run_file;
 mod server;

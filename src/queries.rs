@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use payfold_partners::profile::Profile;
 use payfold_reconciler::schedule::Schedule;
+use payfold_views::queries::QueryRules;
 
 use crate::error::Fixable;
 use crate::settings::{Origin, ReconcilerSettings, Settings};
@@ -38,6 +39,20 @@ pub(crate) fn can_be_queried(settings: &Settings, profile: &Profile, origin: Ori
     let partner = settings.partners.get(profile.partner().as_str());
     let has_url = partner.is_some_and(|partner| !partner.api_url.is_empty());
     profile.query_pace().is_some() && (has_url || origin == Origin::Demo)
+}
+
+/// The schedule of queries, with the partners that can be queried among those of these profiles.
+/// Errors: the setting can't be parsed.
+pub(crate) fn rules(
+    settings: &Settings,
+    profiles: &[Profile],
+    origin: Origin,
+) -> anyhow::Result<QueryRules> {
+    let queried = profiles.iter().filter(|profile| can_be_queried(settings, profile, origin));
+    Ok(QueryRules {
+        schedule: schedule(settings, origin)?,
+        partners: queried.map(|profile| profile.partner().clone()).collect(),
+    })
 }
 
 /// A line with the partners that are queried and those that are not. Errors: what is wrong, and its

@@ -14,7 +14,18 @@ use crate::time::Time;
 
 /// The shop asked for a payment; checkout appends this fact.
 #[derive(
-    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Encode,
+    Decode,
+    JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Create {
@@ -44,7 +55,18 @@ impl Create {
 
 /// How the payer gets to the payment: exactly one of the two (contract 2.2).
 #[derive(
-    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Encode,
+    Decode,
+    JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum Presentation {
@@ -58,7 +80,18 @@ pub enum Presentation {
 
 /// The partner opened a session; checkout appends this fact.
 #[derive(
-    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Encode,
+    Decode,
+    JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Session {
@@ -81,7 +114,18 @@ pub struct Session {
 
 /// The create call definitely failed; checkout appends this fact.
 #[derive(
-    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Encode,
+    Decode,
+    JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct CreateFailed {
@@ -92,7 +136,18 @@ pub struct CreateFailed {
 
 /// The partner's answer to an authenticated query; the reconciler appends this fact.
 #[derive(
-    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Encode,
+    Decode,
+    JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct QueryAnswer {
@@ -112,7 +167,18 @@ pub struct QueryAnswer {
 
 /// A ref of this order is a ref of another order too; the reconciler appends this fact.
 #[derive(
-    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Encode,
+    Decode,
+    JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct SharedRef {
@@ -167,7 +233,18 @@ impl Verdict {
 
 /// A person decided a flag on its evidence, in the console or on the command line.
 #[derive(
-    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Encode,
+    Decode,
+    JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
@@ -196,7 +273,7 @@ pub struct Decision {
 }
 
 /// One thing known about one order (design: the set of these is the order).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode, JsonSchema)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Fact {
     /// The shop asked for a payment.

@@ -198,7 +198,7 @@ impl std::fmt::Display for Flag {
 }
 
 /// A flag that holds: its severity, its evidence, and the decision that closed it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RaisedFlag {
     /// The flag that holds.

@@ -72,7 +72,18 @@ impl std::fmt::Display for Status {
 /// The part of an IPN about moved money. Two IPNs with one (ref, status) and different money
 /// contents are two facts.
 #[derive(
-    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Encode,
+    Decode,
+    JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MoneyContent {
@@ -108,6 +119,7 @@ pub struct MoneyContent {
     Deserialize,
     Encode,
     Decode,
+    JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct IpnPolicy {
@@ -152,7 +164,7 @@ impl IpnPolicy {
 }
 
 /// An admitted IPN, normalised. The record contains the order that it names.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Encode, Decode, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ipn {
     /// The partner's transaction.

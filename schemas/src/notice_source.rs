@@ -10,7 +10,7 @@ use crate::ids::{KeyId, PartnerCode};
 use crate::released::Released;
 
 /// The profile that checked a notice.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProfileStamp {
     /// The partner's code.
@@ -52,7 +52,7 @@ pub struct RecordedRequest {
 }
 
 /// The source of a fact that a partner sent over HTTP.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NoticeSource {
     /// The profile that checked it.

@@ -101,7 +101,7 @@ impl std::fmt::Display for OrderState {
 
 /// A kept fact and the log position of the record that first brought it. The position is for people
 /// and is never compared.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Known<T> {
     /// The fact's content.
@@ -114,7 +114,18 @@ pub struct Known<T> {
 
 /// An IPN as the order keeps it: its identity, and the merged policy of all its deliveries.
 #[derive(
-    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Encode,
+    Decode,
+    JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct KnownIpn {
@@ -134,7 +145,9 @@ pub struct KnownIpn {
 
 /// The set of distinct facts of one order, capped. Every list is sorted by content, so equal sets
 /// are equal values in whatever order their facts came.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Encode, Decode, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct KnownFacts {
     /// Create requests of the shop.
@@ -174,7 +187,7 @@ pub struct KnownFacts {
 }
 
 /// The summary of the kept facts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
     /// The order's state.
@@ -256,7 +269,7 @@ impl Summary {
 }
 
 /// One order, as one row.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Order {
     /// The order's name.

@@ -59,7 +59,7 @@ impl Because {
 }
 
 /// How a notice was released from quarantine; part of its source in `intake`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Released {
     /// Its position in `quarantine`.

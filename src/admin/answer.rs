@@ -67,6 +67,15 @@ pub(super) enum Refusal {
     NoDrill,
     #[error("this system has a configuration; the demo order is for `payfold run` without one")]
     NoDemo,
+    #[error(
+        "this process reads no orders, or knows no accounts: ask the admin listener of one that \
+         runs the reconciler or checkout role"
+    )]
+    NoOrders,
+    #[error("{0} does not exist; find it with payfold order list, or payfold trace ORDER_ID")]
+    Missing(String),
+    #[error("{0}; payfold log verify finds what else is damaged")]
+    Damaged(String),
     #[error("{0}")]
     Unavailable(EngineError),
     #[error(transparent)]
@@ -82,6 +91,9 @@ impl ResponseError for Refusal {
             Self::Forbidden { .. } => (403, "forbidden"),
             Self::NoProjector => (404, "no_projector"),
             Self::NoReconciler => (404, "no_reconciler"),
+            Self::NoOrders => (404, "no_orders"),
+            Self::Missing(_) => (404, "missing"),
+            Self::Damaged(_) => (500, "damaged"),
             Self::Bad(_) => (400, "bad_request"),
             Self::NoSuchRun => (404, "no_such_run"),
             Self::NotStored(_) => (507, "not_stored"),

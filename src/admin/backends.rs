@@ -1,5 +1,5 @@
-//! Owns the backends of the admin calls: the reconcile service with its latest runs, the rebuild
-//! service, and the quarantined notices.
+//! Owns the backends of the admin calls: the reader, the reconcile service with its latest runs,
+//! the rebuild service, and the quarantined notices.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -22,11 +22,19 @@ use payfold_schemas::record::{Parts, Record};
 use payfold_schemas::release::Quarantined;
 use payfold_schemas::released::Because;
 use payfold_schemas::run::RunEnded;
+use payfold_views::queries::QueryRules;
+use payfold_views::reader::Reader;
 
 use super::answer::{Refusal, bad};
 
 /// How many tickets are remembered. An older ticket is answered with 404.
 const TICKETS: usize = 64;
+
+/// What orders, findings and compared days are read with.
+pub(crate) struct ReadBackend {
+    pub(crate) reader: Reader,
+    pub(crate) rules: QueryRules,
+}
 
 /// The reconcile service, and the runs that admin calls started.
 pub(crate) struct ReconcileBackend {

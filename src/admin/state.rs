@@ -13,7 +13,7 @@ use payfold_schemas::ids::Author;
 use prometheus::Registry;
 
 use super::answer::Refusal;
-use super::backends::{NoticeBackend, RebuildBackend, ReconcileBackend};
+use super::backends::{NoticeBackend, ReadBackend, RebuildBackend, ReconcileBackend};
 use crate::api::call::Call;
 use crate::demo::DemoOrders;
 use crate::gauges::Gauges;
@@ -27,6 +27,8 @@ pub(crate) struct Admin {
     pub clock: Arc<dyn Clock>,
     /// The log; `None` if no role has engines.
     pub log: Option<Arc<dyn EventLog>>,
+    /// Reads orders and findings; `None` if no role has orders.
+    pub reads: Option<ReadBackend>,
     /// The accounts and keys in force.
     pub directory: Arc<ArcSwap<Directory>>,
     /// Whether each role can store what it receives.

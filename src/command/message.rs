@@ -5,11 +5,11 @@ use payfold_engines::log::Delivered;
 use payfold_schemas::event::{ORDER_CHANGED_TYPE, OrderChanged, SOURCE};
 use payfold_schemas::ids::KeyId;
 use payfold_schemas::ipn::Status;
-use payfold_schemas::notice_source::RecordedRequest;
 use payfold_schemas::parked::Parked;
 use payfold_schemas::publication::Publication;
 use payfold_schemas::record::{Parts, Record};
 use payfold_schemas::time::Time;
+use payfold_views::facts::mask;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -148,17 +148,6 @@ fn in_words(parts: &Parts) -> (Time, String) {
             let said = format!("{author} parked the damaged record {parked}: {reason}");
             (*at, said)
         }
-    }
-}
-
-/// Hides the parts of a record's request that a payer may have written: query and header values.
-/// `--raw` shows them.
-pub(crate) fn mask(request: &mut RecordedRequest) {
-    if let Some((path, _)) = request.target.split_once('?') {
-        request.target = format!("{path}?…");
-    }
-    for (_, value) in &mut request.headers {
-        *value = "…".to_owned();
     }
 }
 

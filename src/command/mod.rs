@@ -14,6 +14,7 @@ mod ledger;
 pub(crate) mod log;
 mod message;
 pub(crate) mod order;
+mod pages;
 pub(crate) mod partner;
 pub(crate) mod quarantine;
 mod raw;

@@ -1,40 +1,45 @@
 //! `payfold reconcile`: runs, listings and decisions of the comparison with partners' records.
-//! Commands that change something call the admin listener; listings read the `findings` topic.
+//! Commands that change something call the admin listener; listings read the engines, or through
+//! the admin listener that `--admin-url` names.
 
 mod change;
 mod decisions;
 mod list;
 mod report;
 
-use payfold_reconcile::ledger::Ledger;
-
 use super::block_on::block_on;
 use super::ledger::read_ledger;
 use crate::args::{Global, ReconcileCommand};
-use crate::{settings, wiring};
+use crate::reads::Reads;
+use crate::settings::{self, Loaded};
+use crate::wiring;
 
 /// Runs one of its commands.
 pub(crate) fn run(global: &Global, command: &ReconcileCommand) -> anyhow::Result<()> {
+    let loaded = || settings::load(global);
     match command {
         ReconcileCommand::Run(args) => change::run(global, args),
         ReconcileCommand::Decide(args) => change::decide(global, args),
         ReconcileCommand::Withdraw(args) => change::withdraw(global, args),
         ReconcileCommand::Close { partner, day } => change::close(global, partner, *day),
         ReconcileCommand::Findings(args) => {
-            block_on(list::findings(&settings::load(global)?, args))
+            block_on(async { list::findings(&Reads::open(global, &loaded()?).await?, args).await })
         }
-        ReconcileCommand::Totals(args) => list::totals(&ledger(global)?, args),
-        ReconcileCommand::Runs(args) => list::runs(&ledger(global)?, args),
-        ReconcileCommand::Decisions(args) => decisions::list(&ledger(global)?, args),
-        ReconcileCommand::Report(args) => report::write(&ledger(global)?, args),
+        ReconcileCommand::Totals(args) => {
+            block_on(async { list::totals(&Reads::open(global, &loaded()?).await?, args).await })
+        }
+        ReconcileCommand::Runs(args) => {
+            block_on(async { list::runs(&Reads::open(global, &loaded()?).await?, args).await })
+        }
+        ReconcileCommand::Report(args) => {
+            block_on(async { report::write(&Reads::open(global, &loaded()?).await?, args).await })
+        }
+        ReconcileCommand::Decisions(args) => {
+            let Loaded { settings, .. } = loaded()?;
+            let ledger = block_on(async {
+                read_ledger(&*wiring::open_to_read(&settings).await?.log).await
+            })?;
+            decisions::list(&ledger, args)
+        }
     }
-}
-
-/// Reads the ledger from the `findings` topic.
-fn ledger(global: &Global) -> anyhow::Result<Ledger> {
-    let loaded = settings::load(global)?;
-    block_on(async {
-        let engines = wiring::open_to_read(&loaded.settings).await?;
-        read_ledger(&*engines.log).await
-    })
 }

@@ -15,6 +15,7 @@ use payfold_schemas::order::KnownFacts;
 use payfold_schemas::position::Position;
 use payfold_schemas::record::{FactRecord, Parts, Record};
 use payfold_schemas::time::Time;
+use payfold_views::facts;
 use serde::Serialize;
 
 use super::block_on::block_on;
@@ -286,7 +287,7 @@ async fn add_flags(engines: &Engines, steps: &mut [TraceStep]) -> anyhow::Result
         let mut flags: BTreeMap<Position, Vec<&'static str>> = BTreeMap::new();
         // An order with a damaged record gets no flags, because it can't be folded here. The
         // damaged record is a step of its own.
-        let Ok(records) = super::order::records(engines, &order).await else { continue };
+        let Ok(records) = facts::records(&*engines.log, &order).await else { continue };
         for (position, record, _) in records {
             fold::apply(&mut facts, &record.fact, position);
             let raised = fold::summarize(&facts).flags;

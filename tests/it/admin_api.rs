@@ -2,11 +2,12 @@
 //! each has exactly the endpoints of the others.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::system::System;
+use crate::support::system::{Done, Home, System};
 use crate::support::waits::until;
 use crate::support::wire::request;
 
@@ -104,6 +105,80 @@ fn a_token_makes_the_calls_of_its_role_and_no_other() {
     let listed = system.payfold(&["token", "list", "--output", "json"]).rows();
     let roles: Vec<_> = listed.iter().map(|row| &row["role"]).collect();
     assert_eq!(roles, ["viewer", "finance", "operator", "admin"]);
+}
+
+/// Another machine, with the admin listener's address and the token of a viewer.
+pub struct Away {
+    home: Rc<Home>,
+    there: [String; 4],
+}
+
+impl Away {
+    /// Makes the token.
+    pub fn from(system: &System) -> Self {
+        let token = system.payfold(&["token", "add", "ann", "--role", "viewer"]).ok();
+        let home = Home::new();
+        home.write("ann.token", token.trim());
+        let url = format!("http://{}", system.admin());
+        let there = [
+            "--admin-url".to_owned(),
+            url,
+            "--admin-token-file".to_owned(),
+            home.file("ann.token"),
+        ];
+        let away = Self { home, there };
+        until("the token is known", Duration::from_secs(5), || {
+            (away.payfold(&["order", "list"]).code() == 0).then_some(())
+        });
+        away
+    }
+
+    /// Runs a command that reads through the listener.
+    pub fn payfold(&self, command: &[&str]) -> Done {
+        let there = self.there.each_ref().map(String::as_str);
+        self.home.payfold(&[command, &there[..]].concat())
+    }
+
+    /// Runs a command here and there, and compares what it prints.
+    pub fn prints_as(&self, system: &System, command: &[&str]) {
+        let (here, there) = (system.payfold(command), self.payfold(command));
+        assert_eq!(here.code(), 0, "{here:?}");
+        assert_eq!((&here.stdout, &here.stderr), (&there.stdout, &there.stderr), "{command:?}");
+    }
+}
+
+#[test]
+fn orders_are_read_alike_here_and_through_the_admin_listener() {
+    let system = System::demo();
+    system.payfold(&["demo", "pay", "--count", "3"]).ok();
+    let away = Away::from(&system);
+    let listed = system.payfold(&["order", "list", "--output", "json"]).rows();
+    assert_eq!(listed.len(), 3, "{listed:?}");
+    let order = |row: &Value| {
+        let text = |name| row[name].as_str().expect("a text").to_owned();
+        ["partner", "merchantCode", "orderId"].map(text).join("/")
+    };
+    let [first, second] = [order(&listed[0]), order(&listed[1])];
+    for command in [
+        &["order", "list"][..],
+        &["order", "list", "--output", "csv"],
+        &["order", "list", "--output", "json", "--state", "PAID"],
+        &["order", "list", "--limit", "2"],
+        &["order", "list", "--flag", "DOUBLE_PAYMENT"],
+        &["order", "stuck"],
+        &["order", "show", &first],
+        &["order", "show", &second, "--output", "json"],
+        &["order", "show", &first, "--facts"],
+        &["order", "show", &second, "--facts", "--output", "jsonl"],
+    ] {
+        away.prints_as(&system, command);
+    }
+    let none = ["order", "show", "sandbox/DEMO/none"];
+    away.payfold(&none).fails(&["order sandbox/DEMO/none does not exist"]);
+    away.payfold(&["order", "list", "--after", "no cursor"]).fails(&["cursor"]);
+    let token = format!("authorization: Bearer {}\r\n", away.home.read("ann.token"));
+    let mistyped = system.ask_admin(&request("GET /v1/orders?state=NONE", &token, None));
+    assert_eq!((mistyped.status, mistyped.code().as_str()), (400, "bad_request"));
 }
 
 /// The table of the operations' manual has the calls, and no other.

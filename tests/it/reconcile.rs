@@ -9,6 +9,7 @@ use std::time::Duration;
 use payfold_engines::clock::{Clock, SystemClock};
 use serde_json::Value;
 
+use crate::admin_api::Away;
 use crate::support::notice::Notice;
 use crate::support::pair::Pair;
 use crate::support::system::{Home, System};
@@ -93,6 +94,7 @@ pub fn what_the_trouble_made_is_found_decided_and_closed(pair: Pair) {
 
     decide_all(&system);
     runs(false);
+    assert_read_alike(&system, &day);
     let second = system.payfold(&run);
     assert_eq!(second.code(), 0, "{}{}", second.stdout, second.stderr);
     assert!(second.stdout.contains("0 new or changed, 0 cleared"), "{}", second.stdout);
@@ -126,6 +128,22 @@ pub fn what_the_trouble_made_is_found_decided_and_closed(pair: Pair) {
     let replacing: Value = serde_json::from_str(&replacing.stdout).expect("JSON");
     assert_eq!(replacing["records"]["name"], "second.jsonl", "{replacing}");
     assert!(replacing["findings"]["opened"].as_u64() > Some(0), "{replacing}");
+}
+
+/// Another machine reads the same of the findings and the day.
+fn assert_read_alike(system: &System, day: &str) {
+    let away = Away::from(system);
+    for command in [
+        &["reconcile", "findings"][..],
+        &["reconcile", "findings", "--limit", "2", "--output", "json"],
+        &["reconcile", "findings", "--partner", "sandbox", "--day", day, "--output", "csv"],
+        &["reconcile", "runs"],
+        &["reconcile", "totals", "--output", "jsonl"],
+    ] {
+        away.prints_as(system, command);
+    }
+    let report = away.payfold(&["reconcile", "report", "sandbox"]).ok();
+    assert_eq!(report.trim(), format!("report-sandbox-{day}.html"));
 }
 
 /// Two days before `today` nothing happened.

@@ -88,7 +88,7 @@ const METRIC_ROLES: [&str; 10] = [
     "vault",
 ];
 
-const OUR_CRATES: [&str; 14] = [
+const OUR_CRATES: [&str; 15] = [
     "payfold_schemas",
     "payfold_engines",
     "payfold_partners",
@@ -103,6 +103,7 @@ const OUR_CRATES: [&str; 14] = [
     "payfold_reconcile",
     "payfold_report",
     "payfold_verify",
+    "payfold_views",
 ];
 
 /// What a log line may never show.

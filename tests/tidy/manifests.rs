@@ -12,7 +12,7 @@ const FILE_LINES_MAX: usize = 400;
 const DECISION_LINES_MAX: usize = 60;
 
 /// The packages of this workspace that each of them may depend on. The root may depend on all.
-const DIRECTIONS: [(&str, &[&str]); 16] = [
+const DIRECTIONS: [(&str, &[&str]); 17] = [
     ("payfold-schemas", &[]),
     ("payfold-engines", &["payfold-schemas"]),
     ("payfold-partners", &["payfold-schemas"]),
@@ -43,6 +43,17 @@ const DIRECTIONS: [(&str, &[&str]); 16] = [
             "payfold-kit",
             "payfold-ingest",
             "payfold-projector",
+        ],
+    ),
+    (
+        "payfold-views",
+        &[
+            "payfold-schemas",
+            "payfold-engines",
+            "payfold-kit",
+            "payfold-projector",
+            "payfold-reconcile",
+            "payfold-reconciler",
         ],
     ),
     ("payfold-sandbox", BELOW_ROLES),

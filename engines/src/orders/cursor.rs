@@ -26,19 +26,22 @@ pub(super) fn fetch_count(limit: usize) -> Result<usize, EngineError> {
 pub(super) fn page(mut entries: Entries, limit: usize) -> Page {
     let more = entries.len() > limit;
     entries.truncate(limit);
-    let next = if more { entries.last().map(cursor_of) } else { None };
+    let next = if more { entries.last().map(Cursor::behind) } else { None };
     Page { entries, next }
 }
 
-/// The cursor of an entry: its view's name, then its sort key within the view.
-fn cursor_of((key, entry): &(OrderKey, ViewEntry)) -> Cursor {
-    Cursor(match entry {
-        ViewEntry::Created(time) => by_time("created", time.unix_nanos(), key),
-        ViewEntry::Deadline(time) => by_time("deadline", time.unix_nanos(), key),
-        ViewEntry::Reference(_) => format!("reference/{}", key.order_id),
-        ViewEntry::ProviderRef(_) => format!("provider_ref/{}", key.order_id),
-        ViewEntry::Nonce(_, digest) => format!("nonce/{digest}/{}", key.order_id),
-    })
+impl Cursor {
+    /// The cursor of a page that ends with this entry: its view's name, then its sort key within
+    /// the view.
+    pub fn behind((key, entry): &(OrderKey, ViewEntry)) -> Self {
+        Self(match entry {
+            ViewEntry::Created(time) => by_time("created", time.unix_nanos(), key),
+            ViewEntry::Deadline(time) => by_time("deadline", time.unix_nanos(), key),
+            ViewEntry::Reference(_) => format!("reference/{}", key.order_id),
+            ViewEntry::ProviderRef(_) => format!("provider_ref/{}", key.order_id),
+            ViewEntry::Nonce(_, digest) => format!("nonce/{digest}/{}", key.order_id),
+        })
+    }
 }
 
 /// The text of a cursor in a time view.

@@ -1,57 +1,17 @@
-//! Owns the rows of `payfold order list` and `payfold order show --facts`, and the JSON of
-//! `payfold order show`.
+//! Owns the columns of `payfold order list` and `payfold order show --facts`.
 
 use payfold_report::money::{major, plain};
 use payfold_schemas::fact::Fact;
-use payfold_schemas::ids::{MerchantCode, OrderId, PartnerCode, ProviderRef, RequestId};
+use payfold_schemas::ids::ProviderRef;
 use payfold_schemas::money::{Amount, Currency};
-use payfold_schemas::notice_source::NoticeSource;
-use payfold_schemas::order::{Flag, KnownFacts, Order, Summary};
-use payfold_schemas::time::Time;
-use serde::Serialize;
+use payfold_views::facts::FactRow;
+use payfold_views::orders::OrderRow;
 use serde_json::{Value, json};
 
 use crate::args::OutputFormat;
 use crate::listing::{Row, show_money};
 
-/// A row of an order. JSON has all members; amounts are in minor units there, which `exponent`
-/// converts.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct OrderRow<'a> {
-    #[serde(flatten)]
-    summary: &'a Summary,
-    partner: &'a PartnerCode,
-    merchant_code: &'a MerchantCode,
-    order_id: &'a OrderId,
-    version: u64,
-    first_seen: Time,
-    position: String,
-    /// Open flags of severity high or critical.
-    attention: Vec<Flag>,
-    exponent: Option<u16>,
-    facts: &'a KnownFacts,
-}
-
-impl<'a> OrderRow<'a> {
-    pub(super) fn of(order: &'a Order) -> Self {
-        let Order { key, version, first_seen, position, summary, facts } = order;
-        Self {
-            summary,
-            partner: &key.partner,
-            merchant_code: &key.merchant_code,
-            order_id: &key.order_id,
-            version: *version,
-            first_seen: *first_seen,
-            position: position.to_string(),
-            attention: summary.attention().collect(),
-            exponent: summary.currency.map(|currency| currency.exponent()),
-            facts,
-        }
-    }
-}
-
-impl Row for OrderRow<'_> {
+impl Row for OrderRow {
     const COLUMNS: &'static str = "created:firstSeen partner merchant:merchantCode order:orderId \
         state amount currency attention";
     /// `amount` is in major units, `amount_minor` (JSON's `amount`) in minor units.
@@ -64,22 +24,6 @@ impl Row for OrderRow<'_> {
         let amount = || money.map(|(minor, currency)| write(minor.into(), currency));
         (column == "amount").then(|| json!(amount()))
     }
-}
-
-/// A row of a fact, with the order's state and flags after it.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct FactRow {
-    pub(super) position: String,
-    pub(super) received_at: Time,
-    pub(super) fact: Fact,
-    /// `PENDING → PAID`, or `= PAID` where the state stays.
-    pub(super) effect: String,
-    pub(super) flags: Vec<Flag>,
-    pub(super) request_id: RequestId,
-    pub(super) source: Option<NoticeSource>,
-    /// The size of the notice's stored bytes.
-    pub(super) raw_bytes: usize,
 }
 
 impl Row for FactRow {

@@ -15,7 +15,6 @@ use payfold_schemas::time::Time;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::list::is_wanted;
 use crate::args::{DayArgs, OutputFormat};
 use crate::listing::{self, Row};
 
@@ -154,6 +153,11 @@ fn of_notice(said: &NoticeDecided) -> anyhow::Result<DecisionRow> {
 /// The first digits of a digest, to distinguish digests.
 fn short(evidence: Digest) -> String {
     evidence.to_string().chars().take(12).collect()
+}
+
+fn is_wanted(args: &DayArgs, partner: &str, day: &str) -> bool {
+    args.partner.as_deref().is_none_or(|only| only == partner)
+        && args.day.is_none_or(|only| only.to_string() == day)
 }
 
 /// Prints decisions by time: for each finding the last one and those that ended; for flags and

@@ -1,44 +1,36 @@
 //! `payfold reconcile findings|totals|runs`: the listings.
 
-use chrono::NaiveDate;
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_reconcile::findings_store::{FindingFilter, StatusFilter};
-use payfold_reconcile::ledger::Ledger;
 use payfold_report::money::{major, major_named, plain, plain_named};
 use payfold_report::values::{OurCurrencies, ValueFormat, format_sides};
 use payfold_schemas::finding::{Code, DecisionEnd, FindingChanged, FindingDecision, FindingStatus};
-use payfold_schemas::ids::{Author, MerchantCode, OrderId, OrderKey, PartnerCode};
+use payfold_schemas::ids::{MerchantCode, OrderId, PartnerCode};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::Currency;
 use payfold_schemas::run::{ControlTotal, RunEnded, Sum};
+use payfold_views::findings::{FINDINGS_MAX, FindingPage, FindingRow, ListFindings};
+use payfold_views::periods::{ListPeriods, PeriodRow};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::{DayArgs, FindingsArgs, OutputFormat};
-use crate::command::ledger::read_ledger;
-use crate::command::stuck::{QuerySchedule, QueryStatus};
+use crate::command::{pages, stuck};
 use crate::error::Fixable;
 use crate::listing::{self, Listing, Row, money_writer};
-use crate::output;
-use crate::settings::Loaded;
-use crate::wiring::{self, Engines};
+use crate::reads::Reads;
 
-/// A finding, and the status of the queries about its order.
+/// A finding with what its cells need.
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct FindingRow<'a> {
-    #[serde(flatten)]
-    finding: &'a FindingChanged,
-    money_at_risk_minor: i64,
-    exponent: Option<u16>,
-    query: Option<QueryStatus>,
+#[serde(transparent)]
+struct ShownFinding<'a> {
+    row: &'a FindingRow,
     #[serde(skip)]
     age_days: i64,
     #[serde(skip)]
     currencies: &'a OurCurrencies<'a>,
 }
 
-impl Row for FindingRow<'_> {
+impl Row for ShownFinding<'_> {
     /// Amounts are in major units of the currency.
     const COLUMNS: &'static str = "finding status severity code order ref:paymentRef field ours \
         partners at_risk age_days query action";
@@ -47,7 +39,7 @@ impl Row for FindingRow<'_> {
         ours partners at_risk currency at_risk_minor:moneyAtRisk age_days query action";
 
     fn shown(&self, column: &str, format: OutputFormat) -> Option<Value> {
-        let finding = self.finding;
+        let finding = &self.row.finding;
         let money = if format == OutputFormat::Csv { plain_named } else { major_named };
         let sides = || format_sides(finding, self.currencies, ValueFormat::with_money(money));
         Some(match column {
@@ -66,7 +58,7 @@ impl Row for FindingRow<'_> {
                 finding.currency.map_or_else(|| minor.to_string(), in_major).into()
             }
             "age_days" => self.age_days.into(),
-            "query" => json!(self.query.as_ref().map(QueryStatus::in_words)),
+            "query" => json!(self.row.query.as_ref().map(stuck::in_words)),
             _ => return None,
         })
     }
@@ -133,100 +125,49 @@ impl Row for TotalRow<'_> {
     }
 }
 
-/// The last run of a day, and the current number of open and decided findings of the day.
-#[derive(Serialize)]
-struct RunRow<'a> {
-    #[serde(flatten)]
-    run: &'a RunEnded,
-    now: DayNow<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct DayNow<'a> {
-    open: u64,
-    decided: u64,
-    closed_by: Option<&'a Author>,
-}
-
-impl Row for RunRow<'_> {
+impl Row for PeriodRow {
     const COLUMNS: &'static str = "partner day run result records:records.name \
         entries:records.entries bad:records.bad open:now.open decided:now.decided \
         closed_by:now.closedBy";
 
     fn shown(&self, column: &str, _format: OutputFormat) -> Option<Value> {
-        let closed_by = self.now.closed_by.filter(|_| column == "closed_by")?;
+        let closed_by = self.now.closed_by.as_ref().filter(|_| column == "closed_by")?;
         self.run.adjusts.as_ref().map(|_| format!("{closed_by} (adjusted since)").into())
     }
 }
 
-pub(super) fn is_wanted(args: &DayArgs, partner: &str, day: &str) -> bool {
-    args.partner.as_deref().is_none_or(|only| only == partner) && is_day(args.day, day)
-}
-
-fn is_day(only: Option<NaiveDate>, day: &str) -> bool {
-    only.is_none_or(|only| only.to_string() == day)
-}
-
 /// Prints findings by day and severity, with the status of the queries about their orders.
-pub(crate) async fn findings(loaded: &Loaded, args: &FindingsArgs) -> anyhow::Result<()> {
-    let engines = wiring::open_to_read(&loaded.settings).await?;
-    let ledger = read_ledger(&*engines.log).await?;
-    let code = args.code.as_deref().map(code).transpose()?;
-    let partner = args.partner.as_deref().map(PartnerCode::parse).transpose()?;
-    let day = args.day.map(|day| day.to_string());
-    let wanted = FindingFilter {
-        partner: partner.as_ref(),
-        day: day.as_deref(),
-        code,
-        status: args.open.then_some(StatusFilter::Open),
-        after: args.page.after.as_deref().unwrap_or_default(),
+pub(crate) async fn findings(reads: &Reads<'_>, args: &FindingsArgs) -> anyhow::Result<()> {
+    let asked = ListFindings {
+        open: args.open,
+        partner: args.partner.as_deref().map(PartnerCode::parse).transpose()?,
+        day: args.day.map(|day| day.to_string()),
+        code: args.code.as_deref().map(code).transpose()?,
+        ..Default::default()
     };
-    let mut page = ledger.findings(wanted);
-    let shown: Result<Vec<FindingChanged>, _> = page.by_ref().take(args.page.limit).collect();
-    let mut shown = shown?;
-    let last = shown.last().map(|finding| finding.finding_id.clone());
-    shown.sort_by(|a, b| {
-        let place = |f: &FindingChanged| (std::cmp::Reverse(f.severity), f.code);
-        a.day.cmp(&b.day).then_with(|| place(a).cmp(&place(b)))
-    });
-    let mut listing = Listing::of::<FindingRow<'_>>(args.output.output);
-    let beside = other_currencies(&ledger, &shown)?;
+    let (mut shown, beside) = (Vec::new(), std::cell::RefCell::new(Vec::new()));
+    let read = async |limit, after| {
+        let asked = ListFindings { limit: Some(limit), after, ..asked.clone() };
+        let FindingPage { findings, currencies, next } = reads.findings(&asked).await?;
+        beside.borrow_mut().extend(currencies);
+        Ok((findings, next))
+    };
+    let take = |rows: Vec<FindingRow>| {
+        shown.extend(rows);
+        Ok(())
+    };
+    pages::read(&args.page, FINDINGS_MAX, read, take).await?;
+    let place = |row: &FindingRow| (std::cmp::Reverse(row.finding.severity), row.finding.code);
+    shown.sort_by(|a, b| a.finding.day.cmp(&b.finding.day).then_with(|| place(a).cmp(&place(b))));
+    let beside = beside.into_inner();
     let currencies = OurCurrencies::new(&beside);
     let now = SystemClock.now();
-    let queries = QuerySchedule::of(loaded)?;
-    for finding in &shown {
-        listing.row(&FindingRow {
-            finding,
-            money_at_risk_minor: finding.money_at_risk,
-            exponent: finding.currency.map(|currency| currency.exponent()),
-            query: query_status(&engines, &queries, finding).await?,
-            age_days: now.nanos_since(finding.first_seen) / 86_400_000_000_000,
-            currencies: &currencies,
-        })?;
+    let mut listing = Listing::of::<ShownFinding<'_>>(args.output.output);
+    for row in &shown {
+        let age_days = now.nanos_since(row.finding.first_seen) / 86_400_000_000_000;
+        listing.row(&ShownFinding { row, age_days, currencies: &currencies })?;
     }
-    listing.print()?;
-    if let (Some(last), Some(_)) = (last, page.next().transpose()?) {
-        output::error_line(&format!("more: --after {last}"));
-    }
-    Ok(())
-}
-
-/// The `CURRENCY_DIFFERS` findings of the same orders, on the page or not. They give the partner's
-/// currency for the amounts of the shown findings.
-fn other_currencies(
-    ledger: &Ledger,
-    shown: &[FindingChanged],
-) -> anyhow::Result<Vec<FindingChanged>> {
-    let mut beside = Vec::new();
-    for finding in shown.iter().filter(|finding| finding.code == Code::AmountDiffers) {
-        let named = finding.merchant_code.clone().zip(finding.order_id.clone());
-        let Some((merchant_code, order_id)) = named else { continue };
-        let key = OrderKey { partner: finding.partner.clone(), merchant_code, order_id };
-        let of_order = ledger.of_order(&key)?.into_iter();
-        beside.extend(of_order.filter(|known| known.code == Code::CurrencyDiffers));
-    }
-    Ok(beside)
+    listing.print()
 }
 
 fn code(word: &str) -> anyhow::Result<Code> {
@@ -237,22 +178,6 @@ fn code(word: &str) -> anyhow::Result<Code> {
             format!("use one of {}", codes.join(", ")),
         )
     })
-}
-
-/// The status of the queries about the order of an open finding. An answer may clear the finding.
-async fn query_status(
-    engines: &Engines,
-    queries: &QuerySchedule,
-    finding: &FindingChanged,
-) -> anyhow::Result<Option<QueryStatus>> {
-    let named = finding.merchant_code.clone().zip(finding.order_id.clone());
-    let named = named.filter(|_| finding.status == FindingStatus::Open);
-    let Some((merchant_code, order_id)) = named else { return Ok(None) };
-    let key = OrderKey { partner: finding.partner.clone(), merchant_code, order_id };
-    match engines.store()?.load(vec![key]).await?.pop().flatten() {
-        Some(order) => queries.of_order(engines, &order).await,
-        None => Ok(None),
-    }
 }
 
 /// `partner/merchantCode/orderId`, as far as it is known.
@@ -283,38 +208,28 @@ fn is_contested(finding: &FindingChanged, decision: &FindingDecision) -> bool {
         .any(|earlier| earlier.ended == DecisionEnd::Replaced && earlier.author != decision.author)
 }
 
+/// The compared days that the arguments select.
+async fn periods(reads: &Reads<'_>, args: &DayArgs) -> anyhow::Result<Vec<PeriodRow>> {
+    let partner = args.partner.as_deref().map(PartnerCode::parse).transpose()?;
+    let asked = ListPeriods { partner, day: args.day.map(|day| day.to_string()) };
+    Ok(reads.periods(&asked).await?.periods)
+}
+
 /// Prints the control totals of the last run of each day.
-pub(crate) fn totals(ledger: &Ledger, args: &DayArgs) -> anyhow::Result<()> {
-    let wanted = ledger.runs().filter(|run| is_wanted(args, run.partner.as_str(), &run.day));
-    let totals =
-        wanted.flat_map(|run| run.totals.iter().map(move |total| TotalRow::of(run, total)));
+pub(crate) async fn totals(reads: &Reads<'_>, args: &DayArgs) -> anyhow::Result<()> {
+    let periods = periods(reads, args).await?;
+    let runs = periods.iter().map(|period| &period.run);
+    let totals = runs.flat_map(|run| run.totals.iter().map(move |total| TotalRow::of(run, total)));
     listing::print(args.output.output, totals)
 }
 
 /// Prints the last run of each day, with the current number of open and decided findings.
-pub(crate) fn runs(ledger: &Ledger, args: &DayArgs) -> anyhow::Result<()> {
-    let mut listing = Listing::of::<RunRow<'_>>(args.output.output);
-    for run in ledger.runs().filter(|run| is_wanted(args, run.partner.as_str(), &run.day)) {
-        listing.row(&run_row(ledger, run)?)?;
-    }
-    listing.print()
-}
-
-fn run_row<'a>(ledger: &'a Ledger, run: &'a RunEnded) -> anyhow::Result<RunRow<'a>> {
-    let day = (run.partner.clone(), run.day.clone());
-    let (open, decided) = ledger.open_and_decided(&day)?;
-    let closed_by = ledger.closed(&day).map(|closed| &closed.author);
-    Ok(RunRow { run, now: DayNow { open, decided, closed_by } })
+pub(crate) async fn runs(reads: &Reads<'_>, args: &DayArgs) -> anyhow::Result<()> {
+    listing::print(args.output.output, periods(reads, args).await?)
 }
 
 #[cfg(test)]
 mod tests {
-    use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
-    use payfold_engines::log::{EventLog, Message, Topic};
-    use payfold_schemas::event::EventAttributes;
-    use payfold_schemas::finding::FINDING_CHANGED_TYPE;
-    use payfold_schemas::run::RUN_ENDED_TYPE;
-
     use super::*;
 
     /// A day with an open finding of 12,500.00 EUR, as a run found it.
@@ -336,14 +251,9 @@ mod tests {
     fn money_is_written_in_major_units() {
         let (run, finding) = day();
         let currencies = OurCurrencies::default();
-        let row = FindingRow {
-            finding: &finding,
-            money_at_risk_minor: 1_250_000,
-            exponent: Some(2),
-            query: None,
-            age_days: 1,
-            currencies: &currencies,
-        };
+        let row =
+            FindingRow { finding, money_at_risk_minor: 1_250_000, exponent: Some(2), query: None };
+        let row = ShownFinding { row: &row, age_days: 1, currencies: &currencies };
         for column in ["ours", "at_risk"] {
             assert_eq!(row.shown(column, OutputFormat::Table).unwrap(), "12,500.00 EUR");
         }
@@ -356,35 +266,5 @@ mod tests {
         assert_eq!((shown("difference"), total.difference_minor), ("0.50".into(), 50));
         assert_eq!(total.shown("ours", OutputFormat::Table).unwrap(), "12,049.99");
         assert_eq!(json!(total)["ours"], json!({ "count": 61, "amountMinor": 1_204_999 }));
-    }
-
-    #[tokio::test]
-    async fn a_run_is_listed_with_what_is_open_now() {
-        let (run, finding) = day();
-        let folder = tempfile::tempdir().unwrap();
-        let log =
-            SqliteLog::open(folder.path().join("log.db"), SqliteLogSettings::default()).unwrap();
-        let event = |id: String, kind, value| {
-            let event = Some(EventAttributes { id, kind, time: run.started_at });
-            Message { key: "p".to_owned(), event, value }
-        };
-        let mut decided = finding.clone();
-        (decided.status, decided.version) = (FindingStatus::Decided, finding.version + 1);
-        let mut messages = Vec::new();
-        for said in [&finding, &decided] {
-            messages.push(event(
-                said.event_id(),
-                FINDING_CHANGED_TYPE,
-                serde_json::to_vec(said).unwrap(),
-            ));
-        }
-        messages.push(event(run.event_id(), RUN_ENDED_TYPE, serde_json::to_vec(&run).unwrap()));
-        log.append_all(Topic::Findings, messages).await.unwrap();
-        let mut ledger = Ledger::in_memory().unwrap();
-        ledger.catch_up(&log).await.unwrap();
-        assert!(run.findings.open > 0, "the run found it open");
-        let run = ledger.runs().next().unwrap();
-        let row = run_row(&ledger, run).unwrap();
-        assert_eq!((row.now.open, row.now.decided), (0, 1));
     }
 }

@@ -4,25 +4,39 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_reconcile::findings_store::FindingFilter;
-use payfold_reconcile::ledger::Ledger;
 use payfold_report::{Report, render_page};
-use payfold_schemas::finding::FindingChanged;
-use payfold_schemas::run::RunEnded;
+use payfold_schemas::ids::PartnerCode;
+use payfold_views::findings::{FindingPage, ListFindings};
+use payfold_views::periods::{ListPeriods, PeriodRow};
 
 use crate::args::ReportArgs;
 use crate::error::Fixable;
 use crate::output;
+use crate::reads::Reads;
 
 /// Writes the page.
-pub(crate) fn write(ledger: &Ledger, args: &ReportArgs) -> anyhow::Result<()> {
-    let ended = run_of(ledger, args)?;
-    let day = (ended.partner.clone(), ended.day.clone());
-    let of_day =
-        FindingFilter { partner: Some(&day.0), day: Some(&day.1), ..FindingFilter::default() };
-    let findings = ledger.findings(of_day).collect::<Result<Vec<FindingChanged>, _>>()?;
-    let report =
-        Report { ended, findings: &findings, closed: ledger.closed(&day), now: SystemClock.now() };
+pub(crate) async fn write(reads: &Reads<'_>, args: &ReportArgs) -> anyhow::Result<()> {
+    let PeriodRow { run: ended, closed, .. } = period(reads, args).await?;
+    let mut asked = ListFindings {
+        partner: Some(ended.partner.clone()),
+        day: Some(ended.day.clone()),
+        ..Default::default()
+    };
+    let mut findings = Vec::new();
+    loop {
+        let FindingPage { findings: page, next, .. } = reads.findings(&asked).await?;
+        findings.extend(page.into_iter().map(|row| row.finding));
+        asked.after = next;
+        if asked.after.is_none() {
+            break;
+        }
+    }
+    let report = Report {
+        ended: &ended,
+        findings: &findings,
+        closed: closed.as_ref(),
+        now: SystemClock.now(),
+    };
     let named = || PathBuf::from(format!("report-{}-{}.html", ended.partner, ended.day));
     let out = args.out.clone().unwrap_or_else(named);
     std::fs::write(&out, render_page(&report))
@@ -31,13 +45,12 @@ pub(crate) fn write(ledger: &Ledger, args: &ReportArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The last run of the given day, or of the partner's last compared day.
-fn run_of<'a>(ledger: &'a Ledger, args: &ReportArgs) -> anyhow::Result<&'a RunEnded> {
+/// The given day, or the partner's last compared day.
+async fn period(reads: &Reads<'_>, args: &ReportArgs) -> anyhow::Result<PeriodRow> {
     let day = args.day.map(|day| day.to_string());
-    let wanted = |run: &&RunEnded| {
-        run.partner.as_str() == args.partner && day.as_ref().is_none_or(|day| run.day == *day)
-    };
-    ledger.runs().rev().find(wanted).ok_or_else(|| {
+    let partner = PartnerCode::parse(&args.partner)?;
+    let asked = ListPeriods { partner: Some(partner), day: day.clone() };
+    reads.periods(&asked).await?.periods.pop().ok_or_else(|| {
         let when = day.as_deref().map_or(String::new(), |day| format!(" of {day}"));
         Fixable::error(
             format!("the records of {}{when} were never compared", args.partner),

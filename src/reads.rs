@@ -1,0 +1,123 @@
+//! Owns where a command reads: in the engines of its configuration, or through the admin listener
+//! that `--admin-url` names.
+
+use std::sync::Arc;
+
+use payfold_engines::clock::{Clock, SystemClock};
+use payfold_schemas::ids::OrderKey;
+use payfold_views::error::ReadError;
+use payfold_views::facts::OrderFacts;
+use payfold_views::findings::{FindingPage, ListFindings};
+use payfold_views::orders::{ListOrders, OrderPage, OrderRow};
+use payfold_views::periods::{ListPeriods, Periods};
+use payfold_views::queries::QueryRules;
+use payfold_views::reader::Reader;
+use payfold_views::stuck::{ListStuck, StuckPage};
+
+use crate::accounts::accounts;
+use crate::admin_client::AdminClient;
+use crate::api::call::Nothing;
+use crate::api::reads::{FACTS, FINDINGS, ORDER, ORDERS, PERIODS, STUCK};
+use crate::args::Global;
+use crate::data_dir::DataDir;
+use crate::error::Fixable;
+use crate::settings::Loaded;
+use crate::{keys, queries, wiring};
+
+/// Where a command reads.
+pub(crate) enum Reads<'l> {
+    /// In the engines of this configuration.
+    Engines(&'l Loaded, Box<Reader>),
+    /// Through an admin listener.
+    Listener(AdminClient),
+}
+
+impl<'l> Reads<'l> {
+    /// Opens the engines, or finds the listener. Errors: as both.
+    pub(crate) async fn open(global: &Global, loaded: &'l Loaded) -> anyhow::Result<Self> {
+        if global.admin_url.is_some() {
+            return Ok(Self::Listener(AdminClient::find(global, &DataDir::of(&loaded.settings))?));
+        }
+        let engines = wiring::open_to_read(&loaded.settings).await?;
+        let reader = Reader::new(Arc::clone(&engines.log), Arc::clone(engines.store()?));
+        Ok(Self::Engines(loaded, Box::new(reader)))
+    }
+
+    /// A page of orders.
+    pub(crate) async fn orders(&self, asked: &ListOrders) -> anyhow::Result<OrderPage> {
+        match self {
+            Self::Listener(client) => client.call(&ORDERS, &[], asked),
+            Self::Engines(loaded, reader) => {
+                let accounts = match asked.reference {
+                    Some(_) => accounts(loaded)?,
+                    None => Vec::new(),
+                };
+                reader.orders(&accounts, asked).await.map_err(advised)
+            }
+        }
+    }
+
+    /// One order.
+    pub(crate) async fn order(&self, key: &OrderKey) -> anyhow::Result<OrderRow> {
+        match self {
+            Self::Listener(client) => client.call(&ORDER, &names(key), &Nothing {}),
+            Self::Engines(_, reader) => reader.order(key).await.map_err(advised),
+        }
+    }
+
+    /// The facts of an order.
+    pub(crate) async fn facts(&self, key: &OrderKey) -> anyhow::Result<OrderFacts> {
+        match self {
+            Self::Listener(client) => client.call(&FACTS, &names(key), &Nothing {}),
+            Self::Engines(_, reader) => reader.facts(key).await.map_err(advised),
+        }
+    }
+
+    /// A page of stuck orders.
+    pub(crate) async fn stuck(&self, asked: &ListStuck) -> anyhow::Result<StuckPage> {
+        match self {
+            Self::Listener(client) => client.call(&STUCK, &[], asked),
+            Self::Engines(loaded, reader) => {
+                reader.stuck(&rules(loaded)?, asked, SystemClock.now()).await.map_err(advised)
+            }
+        }
+    }
+
+    /// A page of findings.
+    pub(crate) async fn findings(&self, asked: &ListFindings) -> anyhow::Result<FindingPage> {
+        match self {
+            Self::Listener(client) => client.call(&FINDINGS, &[], asked),
+            Self::Engines(loaded, reader) => {
+                reader.findings(&rules(loaded)?, asked, SystemClock.now()).await.map_err(advised)
+            }
+        }
+    }
+
+    /// The days that were compared.
+    pub(crate) async fn periods(&self, asked: &ListPeriods) -> anyhow::Result<Periods> {
+        match self {
+            Self::Listener(client) => client.call(&PERIODS, &[], asked),
+            Self::Engines(_, reader) => reader.periods(asked).await.map_err(advised),
+        }
+    }
+}
+
+fn rules(loaded: &Loaded) -> anyhow::Result<QueryRules> {
+    let profiles = keys::profiles_in_force(&loaded.settings, loaded.origin())?;
+    queries::rules(&loaded.settings, &profiles, loaded.origin())
+}
+
+fn names(key: &OrderKey) -> [&str; 3] {
+    [key.partner.as_str(), key.merchant_code.as_str(), key.order_id.as_str()]
+}
+
+fn advised(error: ReadError) -> anyhow::Error {
+    match error {
+        ReadError::Missing(what) => Fixable::error(
+            format!("{what} does not exist"),
+            "find it with payfold order list, or payfold trace ORDER_ID",
+        ),
+        ReadError::Engine(error) => error.into(),
+        error @ (ReadError::Damaged(..) | ReadError::Lost(_)) => error.into(),
+    }
+}

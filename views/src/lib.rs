@@ -1,0 +1,11 @@
+//! What people read: rows that the command line, the admin listener and the console show. Each row
+//! is read from the engines in one way, so that all of them show the same.
+
+pub mod error;
+pub mod facts;
+pub mod findings;
+pub mod orders;
+pub mod periods;
+pub mod queries;
+pub mod reader;
+pub mod stuck;
