@@ -2,10 +2,7 @@
 //! own that the system has known for a while: a token that was just made would let one person be
 //! two.
 
-use std::sync::Arc;
-
-use arc_swap::ArcSwap;
-use payfold_partners::token::{LOCAL_OWNER, TokenEntry};
+use payfold_partners::token::LOCAL_OWNER;
 use payfold_schemas::ids::Author;
 use payfold_schemas::order::Severity;
 use payfold_schemas::time::Time;
@@ -13,11 +10,11 @@ use payfold_schemas::time::Time;
 use super::error::ReconcileError;
 use super::ledger::Ledger;
 
+const DAY_MS: i64 = 24 * 3_600 * 1_000;
+
 /// Which people may decide.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct People {
-    /// The tokens of the vault in force.
-    pub tokens: Arc<ArcSwap<Vec<TokenEntry>>>,
     /// How long the system has to have known the tokens of both people, ms; 0 asks nothing.
     pub second_after_ms: i64,
     /// Whether the data folder's own token counts as a person's; in the demo only.
@@ -25,9 +22,9 @@ pub struct People {
 }
 
 impl Default for People {
-    /// Every token counts at once.
+    /// Tokens have to be known for a day.
     fn default() -> Self {
-        Self { tokens: Arc::default(), second_after_ms: 0, takes_local: true }
+        Self { second_after_ms: DAY_MS, takes_local: false }
     }
 }
 
@@ -103,8 +100,6 @@ mod tests {
 
     use super::*;
 
-    const DAY_MS: i64 = 24 * 3_600 * 1_000;
-
     fn at(day: i64) -> Time {
         Time::from_unix_ms(day * DAY_MS)
     }
@@ -121,8 +116,7 @@ mod tests {
 
     #[test]
     fn two_people_are_two_tokens_that_are_known_for_a_while() {
-        let people =
-            |takes_local| People { tokens: Arc::default(), second_after_ms: DAY_MS, takes_local };
+        let people = |takes_local| People { takes_local, ..People::default() };
         let mut ledger = Ledger::in_memory().unwrap();
         let names = ["ann", "bob", "carl", LOCAL_OWNER].map(|name| Author::parse(name).unwrap());
         let [ann, bob, carl, local] = &names;

@@ -188,7 +188,7 @@ pub(crate) async fn run_service(
             Some(task) = waiting.tasks.recv() => task,
             _ = ticks.tick() => {
                 catch_up(shared, &mut ledger).await?;
-                log_refusal(record_tokens(shared, &mut ledger).await)?;
+                log_refusal(record_tokens(shared, &setup.tokens.load(), &mut ledger).await)?;
                 log_refusal(recheck::recheck_changed_orders(shared, setup, &mut ledger).await)?;
                 for request in folder_watch.requests(shared, setup, &ledger).await? {
                     // No caller waits for the result; `compare` logs it.
@@ -209,7 +209,7 @@ pub(crate) async fn run_service(
         };
         // Another process may have published decisions or findings since the last task.
         catch_up(shared, &mut ledger).await?;
-        log_refusal(record_tokens(shared, &mut ledger).await)?;
+        log_refusal(record_tokens(shared, &setup.tokens.load(), &mut ledger).await)?;
         do_task(shared, setup, &mut ledger, task).await?;
         log_refusal(gauges::export_gauges(shared, &ledger).map_err(ReconcileError::from))?;
     }

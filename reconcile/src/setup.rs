@@ -12,6 +12,7 @@ use chrono_tz::Tz;
 use croner::Cron;
 use croner::errors::CronError;
 use payfold_partners::directory::Directory;
+use payfold_partners::token::TokenEntry;
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::time::Time;
 use tokio::sync::watch;
@@ -38,6 +39,8 @@ pub struct ReconcileSetup {
     pub poll: Duration,
     /// Which people may decide.
     pub people: People,
+    /// The tokens of the vault in force.
+    pub tokens: Arc<ArcSwap<Vec<TokenEntry>>>,
     progress: watch::Sender<RunProgress>,
 }
 
@@ -92,6 +95,7 @@ impl ReconcileSetup {
             zones: HashMap::new(),
             poll: Duration::from_secs(10),
             people: People::default(),
+            tokens: Arc::default(),
             progress: watch::Sender::new(RunProgress::default()),
         }
     }

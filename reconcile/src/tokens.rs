@@ -42,9 +42,10 @@ fn changes(ledger: &Ledger, vault: &[TokenEntry], at: Time) -> Vec<TokenRecorded
 /// Publishes the changes of tokens since the last time. Errors: a halt.
 pub(crate) async fn record_tokens(
     shared: &SharedContext,
+    vault: &[TokenEntry],
     ledger: &mut Ledger,
 ) -> Result<(), ReconcileError> {
-    let found = changes(ledger, &shared.people.tokens.load(), shared.storage.clock.now());
+    let found = changes(ledger, vault, shared.storage.clock.now());
     for recorded in found {
         tracing::info!(
             owner = %recorded.owner, role = recorded.role.as_str(), change = ?recorded.change,

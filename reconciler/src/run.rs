@@ -76,10 +76,7 @@ impl Reconciler {
                 page_entries: settings.page_entries,
                 clock_margin: settings.clock_margin,
             },
-            people: reconciliation
-                .as_ref()
-                .map(|(setup, _)| setup.people.clone())
-                .unwrap_or_default(),
+            people: reconciliation.as_ref().map(|(setup, _)| setup.people).unwrap_or_default(),
         };
         let context = ReconcilerContext::new(storage, metrics, settings);
         let expiry = tokio::sync::Mutex::new(Expiry::default());

@@ -64,8 +64,8 @@ impl Assembly<'_> {
         setup.lookback_ms = i64::from(set.lookback_days) * 24 * 3_600 * 1_000;
         setup.poll = Duration::from_millis(set.reconcile_poll_ms.max(1));
         let second_after_hours = if self.opened.demo { 0 } else { set.second_after_hours };
+        setup.tokens = self.opened.keys.tokens();
         setup.people = People {
-            tokens: self.opened.keys.tokens(),
             second_after_ms: i64::from(second_after_hours) * 3_600 * 1_000,
             takes_local: self.opened.demo,
         };

@@ -160,6 +160,8 @@ impl TestBed {
         let scratch = self.dir.path().join("scratch");
         let mut setup = ReconcileSetup::new(self.directory.clone(), scratch);
         setup.poll = poll;
+        // The people of these tests have no recorded tokens.
+        setup.people.second_after_ms = 0;
         let (service, queue) = ReconcileService::open(&setup);
         let registry = prometheus::Registry::new();
         let metrics = Arc::new(ReconcileMetrics::new(&registry).unwrap());
@@ -167,7 +169,7 @@ impl TestBed {
         let (store, retry) = (self.store.clone(), Retry { ms_min: 1, ms_max: 5 });
         let storage = Storage::new(log, store, clock, retry, stopped);
         let settings = ReconcileLimits { page_entries: 7, clock_margin: Duration::from_secs(60) };
-        let shared = SharedContext { storage, metrics, settings, people: setup.people.clone() };
+        let shared = SharedContext { storage, metrics, settings, people: setup.people };
         let running = tokio::spawn(async move {
             match crate::run(&shared, &setup, queue, None).await {
                 Ok(()) | Err(Halt::Stopped) => Ok(()),
