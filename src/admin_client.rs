@@ -20,6 +20,8 @@ use crate::settings;
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// Timeout of a call that uploads a file, or that reads all orders before it answers.
 const UPLOAD_MAX: Duration = Duration::from_secs(3_600);
+/// The largest answer: a page of findings with all their lines.
+const ANSWER_BYTES_MAX: u64 = 1 << 30;
 /// Timeout of a probe.
 const PROBE_MAX: Duration = Duration::from_secs(5);
 
@@ -188,7 +190,8 @@ impl AdminClient {
         let mut answer = sent.map_err(|error| no_answer(&self.url, &error, limit))?;
         let status = answer.status();
         if status.is_success() {
-            return answer.body_mut().read_json().context("the admin listener's answer");
+            let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX);
+            return body.read_json().context("the admin listener's answer");
         }
         if status == 401 {
             return Err(Fixable::error(

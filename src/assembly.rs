@@ -294,7 +294,7 @@ impl Assembly<'_> {
         let (settings, origin) = (&self.opened.settings, self.opened.origin());
         let rules = queries::rules(settings, self.opened.keys.profiles(), origin)?;
         let reader = Reader::new(Arc::clone(&engines.log), Arc::clone(store));
-        Ok(Some(ReadBackend { reader, rules }))
+        Ok(Some(ReadBackend::new(reader, rules)))
     }
 
     /// The readiness of this process's roles; `storage` has the results of ingest's appends.

@@ -4,23 +4,30 @@
 use std::sync::Arc;
 
 use payfold_engines::clock::{Clock, SystemClock};
+use payfold_engines::log::Topic;
 use payfold_schemas::ids::OrderKey;
+use payfold_schemas::position::Position;
+use payfold_views::decisions::{DecisionPage, ListDecisions};
 use payfold_views::error::ReadError;
 use payfold_views::facts::OrderFacts;
 use payfold_views::findings::{FindingPage, ListFindings};
+use payfold_views::messages::{ListMessages, MessagePage};
 use payfold_views::orders::{ListOrders, OrderPage, OrderRow};
 use payfold_views::periods::{ListPeriods, Periods};
+use payfold_views::quarantine::{ListNotices, NoticeHistory, NoticePage};
 use payfold_views::queries::QueryRules;
 use payfold_views::reader::Reader;
 use payfold_views::stuck::{ListStuck, StuckPage};
+use payfold_views::trace::{FindTrace, Trace};
 
 use crate::accounts::accounts;
 use crate::admin_client::AdminClient;
 use crate::api::call::Nothing;
-use crate::api::reads::{FACTS, FINDINGS, ORDER, ORDERS, PERIODS, STUCK};
+use crate::api::reads::{
+    DECISIONS, FACTS, FINDINGS, MESSAGES, NOTICE, NOTICES, ORDER, ORDERS, PERIODS, STUCK, TRACE,
+};
 use crate::args::Global;
 use crate::data_dir::DataDir;
-use crate::error::Fixable;
 use crate::settings::Loaded;
 use crate::{keys, queries, wiring};
 
@@ -48,11 +55,9 @@ impl<'l> Reads<'l> {
         match self {
             Self::Listener(client) => client.call(&ORDERS, &[], asked),
             Self::Engines(loaded, reader) => {
-                let accounts = match asked.reference {
-                    Some(_) => accounts(loaded)?,
-                    None => Vec::new(),
-                };
-                reader.orders(&accounts, asked).await.map_err(advised)
+                let is_by_account = asked.reference.is_some();
+                let accounts = if is_by_account { accounts(loaded)? } else { Vec::new() };
+                reader.orders(&accounts, asked).await.map_err(unread)
             }
         }
     }
@@ -61,7 +66,7 @@ impl<'l> Reads<'l> {
     pub(crate) async fn order(&self, key: &OrderKey) -> anyhow::Result<OrderRow> {
         match self {
             Self::Listener(client) => client.call(&ORDER, &names(key), &Nothing {}),
-            Self::Engines(_, reader) => reader.order(key).await.map_err(advised),
+            Self::Engines(_, reader) => reader.order(key).await.map_err(unread),
         }
     }
 
@@ -69,7 +74,7 @@ impl<'l> Reads<'l> {
     pub(crate) async fn facts(&self, key: &OrderKey) -> anyhow::Result<OrderFacts> {
         match self {
             Self::Listener(client) => client.call(&FACTS, &names(key), &Nothing {}),
-            Self::Engines(_, reader) => reader.facts(key).await.map_err(advised),
+            Self::Engines(_, reader) => reader.facts(key).await.map_err(unread),
         }
     }
 
@@ -78,7 +83,7 @@ impl<'l> Reads<'l> {
         match self {
             Self::Listener(client) => client.call(&STUCK, &[], asked),
             Self::Engines(loaded, reader) => {
-                reader.stuck(&rules(loaded)?, asked, SystemClock.now()).await.map_err(advised)
+                reader.stuck(&rules(loaded)?, asked, SystemClock.now()).await.map_err(unread)
             }
         }
     }
@@ -88,8 +93,16 @@ impl<'l> Reads<'l> {
         match self {
             Self::Listener(client) => client.call(&FINDINGS, &[], asked),
             Self::Engines(loaded, reader) => {
-                reader.findings(&rules(loaded)?, asked, SystemClock.now()).await.map_err(advised)
+                reader.findings(&rules(loaded)?, asked, SystemClock.now()).await.map_err(unread)
             }
+        }
+    }
+
+    /// A page of decisions.
+    pub(crate) async fn decisions(&self, asked: &ListDecisions) -> anyhow::Result<DecisionPage> {
+        match self {
+            Self::Listener(client) => client.call(&DECISIONS, &[], asked),
+            Self::Engines(_, reader) => reader.decisions(asked).await.map_err(unread),
         }
     }
 
@@ -97,7 +110,47 @@ impl<'l> Reads<'l> {
     pub(crate) async fn periods(&self, asked: &ListPeriods) -> anyhow::Result<Periods> {
         match self {
             Self::Listener(client) => client.call(&PERIODS, &[], asked),
-            Self::Engines(_, reader) => reader.periods(asked).await.map_err(advised),
+            Self::Engines(_, reader) => reader.periods(asked).await.map_err(unread),
+        }
+    }
+
+    /// A page of quarantined notices.
+    pub(crate) async fn notices(&self, asked: &ListNotices) -> anyhow::Result<NoticePage> {
+        match self {
+            Self::Listener(client) => client.call(&NOTICES, &[], asked),
+            Self::Engines(_, reader) => reader.notices(asked).await.map_err(unread),
+        }
+    }
+
+    /// A quarantined notice, with every decision on it.
+    pub(crate) async fn notice(&self, position: Position) -> anyhow::Result<NoticeHistory> {
+        match self {
+            Self::Listener(client) => client.call(&NOTICE, &[&position.to_string()], &Nothing {}),
+            Self::Engines(_, reader) => reader.notice(position).await.map_err(unread),
+        }
+    }
+
+    /// A trace.
+    pub(crate) async fn trace(&self, asked: &FindTrace) -> anyhow::Result<Trace> {
+        match self {
+            Self::Listener(client) => client.call(&TRACE, &[], asked),
+            Self::Engines(loaded, reader) => {
+                let is_by_account = asked.needs_accounts();
+                let accounts = if is_by_account { accounts(loaded)? } else { Vec::new() };
+                reader.trace(&accounts, asked).await.map_err(unread)
+            }
+        }
+    }
+
+    /// A page of a topic's messages.
+    pub(crate) async fn messages(
+        &self,
+        topic: Topic,
+        asked: &ListMessages,
+    ) -> anyhow::Result<MessagePage> {
+        match self {
+            Self::Listener(client) => client.call(&MESSAGES, &[topic.name()], asked),
+            Self::Engines(_, reader) => reader.messages(topic, asked).await.map_err(unread),
         }
     }
 }
@@ -111,13 +164,10 @@ fn names(key: &OrderKey) -> [&str; 3] {
     [key.partner.as_str(), key.merchant_code.as_str(), key.order_id.as_str()]
 }
 
-fn advised(error: ReadError) -> anyhow::Error {
+/// The error as commands judge it: the exit code of damaged storage follows from the engine's.
+fn unread(error: ReadError) -> anyhow::Error {
     match error {
-        ReadError::Missing(what) => Fixable::error(
-            format!("{what} does not exist"),
-            "find it with payfold order list, or payfold trace ORDER_ID",
-        ),
         ReadError::Engine(error) => error.into(),
-        error @ (ReadError::Damaged(..) | ReadError::Lost(_)) => error.into(),
+        error => error.into(),
     }
 }

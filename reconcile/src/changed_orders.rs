@@ -179,7 +179,13 @@ pub(crate) async fn still_raised(
     (partner, day): (&PartnerCode, &str),
 ) -> Result<HashSet<IdHash>, ReconcileError> {
     let (code, status) = (Some(Code::OpenFlag), Some(StatusFilter::Uncleared));
-    let which = FindingFilter { partner: Some(partner), day: Some(day), code, status, after: "" };
+    let which = FindingFilter {
+        partner: Some(partner),
+        day: Some(day),
+        code,
+        status,
+        ..FindingFilter::default()
+    };
     let mut findings = ledger.findings(which);
     let mut still_raised = HashSet::new();
     loop {

@@ -213,8 +213,8 @@ fn seal_day(
 /// findings): whether they are missing is not known yet.
 fn count_open_cut_offs(ledger: &Ledger, day: &PartnerDay) -> Result<usize, ReconcileError> {
     let (code, status) = (Some(Code::CutOff), Some(StatusFilter::Open));
-    let of_day =
-        FindingFilter { partner: Some(&day.0), day: Some(&day.1), code, status, after: "" };
+    let (partner, day) = (Some(&day.0), Some(day.1.as_str()));
+    let of_day = FindingFilter { partner, day, code, status, ..FindingFilter::default() };
     Ok(ledger.findings(of_day).collect::<Result<Vec<_>, _>>()?.len())
 }
 

@@ -48,6 +48,8 @@ pub struct FindingFilter<'a> {
     pub code: Option<Code>,
     /// Findings of these statuses; `None` selects cleared ones too.
     pub status: Option<StatusFilter>,
+    /// Only findings that people have decided, whether the decision holds or not.
+    pub with_decisions: bool,
     /// Findings with an id that sorts after this one.
     pub after: &'a str,
 }
@@ -141,7 +143,8 @@ impl FindingsStore {
                 order,
                 change.lines.len() < LINES_MAX,
                 body,
-                change.flag.map(|flag| flag.as_str())
+                change.flag.map(|flag| flag.as_str()),
+                change.decision.is_some() || !change.earlier_decisions.is_empty()
             ])?;
         }
         drop((upsert, recheck));
@@ -207,6 +210,9 @@ impl FindingsStore {
             Some(StatusFilter::Uncleared) => " AND status < 2",
             Some(StatusFilter::Open) => " AND status = 0",
         };
+        if filter.with_decisions {
+            select += " AND has_decisions";
+        }
         select += &format!(" ORDER BY id LIMIT {PAGE}");
         self.all(&select, &values, finding)
     }

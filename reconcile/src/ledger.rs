@@ -201,7 +201,7 @@ impl Ledger {
     }
 
     /// The first decision on this evidence of a flag, while it waits for a second person.
-    pub(crate) fn waiting_flag_decision<'a>(
+    pub fn waiting_flag_decision<'a>(
         &'a self,
         of: (&'a OrderKey, Flag),
         evidence: Digest,

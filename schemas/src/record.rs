@@ -14,6 +14,7 @@ mod envelope;
 mod error;
 
 use minicbor::{Decode, Encode};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::envelope::{Envelope, decode_parts, encode, encode_with};
@@ -78,7 +79,7 @@ impl FactRecord {
 }
 
 /// A notice with a valid signature that could not be admitted, as it is stored in `quarantine`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QuarantineRecord {
     /// The account that it names, as far as it could be read: `partner/merchantCode`; also the

@@ -68,12 +68,16 @@ pub(super) enum Refusal {
     #[error("this system has a configuration; the demo order is for `payfold run` without one")]
     NoDemo,
     #[error(
-        "this process reads no orders, or knows no accounts: ask the admin listener of one that \
-         runs the reconciler or checkout role"
+        "this process has no orders and findings, or knows no accounts: ask the admin listener of \
+         one that runs the reconciler or checkout role"
     )]
     NoOrders,
-    #[error("{0} does not exist; find it with payfold order list, or payfold trace ORDER_ID")]
+    #[error("{0}")]
     Missing(String),
+    #[error("{0}")]
+    Newer(String),
+    #[error("another trace is being made, and a trace may read the whole log: try again soon")]
+    BusyTracing,
     #[error("{0}; payfold log verify finds what else is damaged")]
     Damaged(String),
     #[error("{0}")]
@@ -94,6 +98,7 @@ impl ResponseError for Refusal {
             Self::NoOrders => (404, "no_orders"),
             Self::Missing(_) => (404, "missing"),
             Self::Damaged(_) => (500, "damaged"),
+            Self::Newer(_) => (500, "newer_record"),
             Self::Bad(_) => (400, "bad_request"),
             Self::NoSuchRun => (404, "no_such_run"),
             Self::NotStored(_) => (507, "not_stored"),
@@ -109,7 +114,7 @@ impl ResponseError for Refusal {
                 (422, "refused")
             }
             Self::Decide(DecideError::Engine(_)) => (500, "storage_failed"),
-            Self::Reconcile(ServiceError::Busy) => (429, "busy"),
+            Self::BusyTracing | Self::Reconcile(ServiceError::Busy) => (429, "busy"),
             Self::Reconcile(ServiceError::Ended) => (503, "reconciler_ended"),
         };
         problem(status, code, &self.to_string())

@@ -17,23 +17,34 @@ use payfold_projector::rebuild::service::RebuildService;
 use payfold_reconcile::request::RunRequest;
 use payfold_reconcile::service::{ReconcileService, ServiceError};
 use payfold_schemas::digest::Digest;
-use payfold_schemas::position::{Position, PositionError};
+use payfold_schemas::position::Position;
 use payfold_schemas::record::{Parts, Record};
 use payfold_schemas::release::Quarantined;
 use payfold_schemas::released::Because;
 use payfold_schemas::run::RunEnded;
 use payfold_views::queries::QueryRules;
 use payfold_views::reader::Reader;
+use tokio::sync::Semaphore;
 
 use super::answer::{Refusal, bad};
+use super::names::position_of;
 
 /// How many tickets are remembered. An older ticket is answered with 404.
 const TICKETS: usize = 64;
 
-/// What orders, findings and compared days are read with.
+/// What the calls that read use: orders, findings, decisions, topics.
 pub(crate) struct ReadBackend {
     pub(crate) reader: Reader,
     pub(crate) rules: QueryRules,
+    /// One trace at a time: it may read the whole log.
+    pub(super) tracing: Semaphore,
+}
+
+impl ReadBackend {
+    /// Makes a backend.
+    pub(crate) fn new(reader: Reader, rules: QueryRules) -> Self {
+        Self { reader, rules, tracing: Semaphore::new(1) }
+    }
 }
 
 /// The reconcile service, and the runs that admin calls started.
@@ -130,8 +141,7 @@ pub(crate) struct NoticeBackend {
 impl NoticeBackend {
     /// Reads the notice at a position. Errors: there is none, or it can't be read.
     pub(super) async fn read_notice(&self, position: &str) -> Result<Quarantined, Refusal> {
-        let position: Position =
-            position.parse().map_err(|error: PositionError| bad(format!("{position}: {error}")))?;
+        let position = position_of(position)?;
         let found = quarantined(&*self.log, position).await;
         found.map_err(|error| Refusal::Unread(format!("{error:#}")))?.ok_or_else(|| {
             bad(format!(

@@ -113,7 +113,7 @@ fn path_parameters(path: &str) -> Vec<Value> {
             "finding" => "The id of the finding, or its first digits.",
             "ticket" => "What the comparison was answered with.",
             "day" => "The day in the zone of the partner's records, such as 2026-01-31.",
-            "topic" => "`intake` or `quarantine`.",
+            "topic" => "`intake`, `orders`, `findings` or `quarantine`.",
             "position" => "Where the record stands in its topic, such as 0-12.",
             "role" => "A role of this process.",
             _ => "",

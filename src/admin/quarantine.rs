@@ -2,12 +2,12 @@
 //! force, and deciding it. Each call reads the bytes anew. Decisions go through the reconcile
 //! service, as all decisions do.
 
-use actix_web::HttpRequest;
-use actix_web::web::{self, Data};
+use actix_web::web::{self, Data, ReqData};
 use payfold_ingest::release::{self, RereadNotice};
 use payfold_reconcile::notices::{NoticeDecisionRequest, NoticeFact};
 use payfold_reconcile::service::ReconcileService;
 use payfold_reconcile::withdraw::{DecisionOn, WithdrawalRequest};
+use payfold_schemas::ids::Author;
 use payfold_schemas::order::Severity;
 use payfold_schemas::release::NoticeVerdict;
 
@@ -28,12 +28,10 @@ pub(super) fn route(router: &mut Router) {
 }
 
 async fn judge(
-    request: HttpRequest,
     position: web::Path<String>,
     asked: web::Query<Judge>,
     admin: Data<Admin>,
 ) -> Answer {
-    admin.authorize(&request, &JUDGE)?;
     let (_, notices) = notice_backends(&admin)?;
     let kept = notices.read_notice(&position).await?;
     let reads = release::read_quarantined(&notices.directory.load(), &notices.public_url, &kept);
@@ -52,12 +50,12 @@ async fn judge(
 }
 
 async fn decide(
-    request: HttpRequest,
+    author: ReqData<Author>,
     position: web::Path<String>,
     body: web::Bytes,
     admin: Data<Admin>,
 ) -> Answer {
-    let author = admin.authorize(&request, &DECIDE)?;
+    let author = author.into_inner();
     let (service, notices) = notice_backends(&admin)?;
     let request: DecideNotice = read(&DECIDE, &body)?;
     assert_reason(&request.reason)?;
@@ -95,12 +93,12 @@ async fn decide(
 }
 
 async fn withdraw(
-    request: HttpRequest,
+    author: ReqData<Author>,
     position: web::Path<String>,
     body: web::Bytes,
     admin: Data<Admin>,
 ) -> Answer {
-    let author = admin.authorize(&request, &WITHDRAW)?;
+    let author = author.into_inner();
     let (service, notices) = notice_backends(&admin)?;
     let WithdrawRequest { reason } = read(&WITHDRAW, &body)?;
     assert_reason(&reason)?;

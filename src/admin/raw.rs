@@ -1,21 +1,22 @@
 //! Owns the admin call that returns the raw bytes of a notice. Invariant: bytes are returned only
 //! after the read, with its author and reason, is published on `findings`.
 
-use actix_web::HttpRequest;
-use actix_web::web::{self, Data};
+use actix_web::web::{self, Data, ReqData};
 use payfold_engines::log::{EventLog, Message, Topic};
 use payfold_kit::search;
 use payfold_partners::directory::Directory;
 use payfold_partners::sealing::UnsealedBody;
 use payfold_schemas::event::EventAttributes;
+use payfold_schemas::ids::Author;
 use payfold_schemas::notice_source::RecordedRequest;
-use payfold_schemas::position::{Position, PositionError};
+use payfold_schemas::position::Position;
 use payfold_schemas::raw_read::{RAW_READ_TYPE, RawRead};
 use payfold_schemas::record::{FactRecord, Parts, Record};
 use payfold_schemas::release::Quarantined;
 
 use super::answer::{Answer, Refusal, answer, assert_reason, bad, read};
 use super::backends::quarantined;
+use super::names::position_of;
 use super::router::Router;
 use super::state::Admin;
 use crate::api::raw::{READ_RAW, RawNotice, ReadRaw};
@@ -33,18 +34,17 @@ pub(super) fn route(router: &mut Router) {
 }
 
 async fn read_raw(
-    request: HttpRequest,
+    author: ReqData<Author>,
     path: web::Path<(String, String)>,
     body: web::Bytes,
     admin: Data<Admin>,
 ) -> Answer {
-    let author = admin.authorize(&request, &READ_RAW)?;
+    let author = author.into_inner();
     let Some(log) = &admin.log else { return Err(bad("this process has no log; ask another")) };
     let ReadRaw { reason } = read(&READ_RAW, &body)?;
     assert_reason(&reason)?;
     let (topic, position) = path.into_inner();
-    let position: Position =
-        position.parse().map_err(|error: PositionError| bad(format!("{position}: {error}")))?;
+    let position = position_of(&position)?;
     let found = find(&**log, &admin.directory.load(), (&topic, position)).await?;
     let FoundNotice { account, request_id, opened } = found;
     let at = admin.clock.now();

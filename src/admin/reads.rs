@@ -1,23 +1,27 @@
-//! Owns the admin calls that read: orders, findings and compared days.
+//! Owns the admin calls that read: orders, findings, decisions, compared days, quarantined notices,
+//! traces and the messages of topics.
 
-use actix_web::HttpRequest;
 use actix_web::web::{self, Data, Query};
 use payfold_engines::EngineError;
-use payfold_schemas::ids::{MerchantCode, OrderId, OrderKey, PartnerCode};
+use payfold_schemas::ids::{MerchantCode, PartnerCode};
+use payfold_views::decisions::ListDecisions;
 use payfold_views::error::ReadError;
 use payfold_views::findings::ListFindings;
+use payfold_views::messages::ListMessages;
 use payfold_views::orders::ListOrders;
 use payfold_views::periods::ListPeriods;
+use payfold_views::quarantine::ListNotices;
 use payfold_views::stuck::ListStuck;
+use payfold_views::trace::FindTrace;
 
 use super::answer::{Answer, Refusal, answer, bad};
 use super::backends::ReadBackend;
+use super::names::{OrderNames, order_of, position_of, topic_of};
 use super::router::Router;
 use super::state::Admin;
-use crate::api::reads::{FACTS, FINDINGS, ORDER, ORDERS, PERIODS, STUCK};
-
-/// The names in the path of one order.
-type OrderPath = web::Path<(String, String, String)>;
+use crate::api::reads::{
+    DECISIONS, FACTS, FINDINGS, MESSAGES, NOTICE, NOTICES, ORDER, ORDERS, PERIODS, STUCK, TRACE,
+};
 
 /// The routes.
 pub(super) fn route(router: &mut Router) {
@@ -27,58 +31,81 @@ pub(super) fn route(router: &mut Router) {
     router.call(&STUCK, stuck);
     router.call(&FINDINGS, findings);
     router.call(&PERIODS, periods);
+    router.call(&TRACE, trace);
+    router.call(&DECISIONS, decisions);
+    router.call(&NOTICES, notices);
+    router.call(&NOTICE, notice);
+    router.call(&MESSAGES, messages);
 }
 
-async fn orders(request: HttpRequest, asked: Query<ListOrders>, admin: Data<Admin>) -> Answer {
-    admin.authorize(&request, &ORDERS)?;
-    let directory = admin.directory.load();
-    let accounts = directory.accounts().iter();
-    let accounts: Vec<_> = accounts
-        .map(|account| (account.partner().clone(), account.merchant_code().clone()))
-        .collect();
-    if asked.reference.is_some() && accounts.is_empty() {
-        return Err(Refusal::NoOrders);
-    }
-    let page = backend(&admin)?.reader.orders(&accounts, &asked).await;
+async fn orders(asked: Query<ListOrders>, admin: Data<Admin>) -> Answer {
+    let backend = backend(&admin)?;
+    let accounts = if asked.reference.is_some() { accounts(&admin)? } else { Vec::new() };
+    let page = backend.reader.orders(&accounts, &asked).await;
     answer(&ORDERS, &page.map_err(unread)?)
 }
 
-async fn order(request: HttpRequest, path: OrderPath, admin: Data<Admin>) -> Answer {
-    admin.authorize(&request, &ORDER)?;
-    let order = backend(&admin)?.reader.order(&key(path)?).await;
+async fn order(path: web::Path<OrderNames>, admin: Data<Admin>) -> Answer {
+    let order = backend(&admin)?.reader.order(&order_of(&path)?).await;
     answer(&ORDER, &order.map_err(unread)?)
 }
 
-async fn facts(request: HttpRequest, path: OrderPath, admin: Data<Admin>) -> Answer {
-    admin.authorize(&request, &FACTS)?;
-    let facts = backend(&admin)?.reader.facts(&key(path)?).await;
+async fn facts(path: web::Path<OrderNames>, admin: Data<Admin>) -> Answer {
+    let facts = backend(&admin)?.reader.facts(&order_of(&path)?).await;
     answer(&FACTS, &facts.map_err(unread)?)
 }
 
-async fn stuck(request: HttpRequest, asked: Query<ListStuck>, admin: Data<Admin>) -> Answer {
-    admin.authorize(&request, &STUCK)?;
-    let ReadBackend { reader, rules } = backend(&admin)?;
+async fn stuck(asked: Query<ListStuck>, admin: Data<Admin>) -> Answer {
+    let ReadBackend { reader, rules, .. } = backend(&admin)?;
     answer(&STUCK, &reader.stuck(rules, &asked, admin.clock.now()).await.map_err(unread)?)
 }
 
-async fn findings(request: HttpRequest, asked: Query<ListFindings>, admin: Data<Admin>) -> Answer {
-    admin.authorize(&request, &FINDINGS)?;
-    let ReadBackend { reader, rules } = backend(&admin)?;
+async fn findings(asked: Query<ListFindings>, admin: Data<Admin>) -> Answer {
+    let ReadBackend { reader, rules, .. } = backend(&admin)?;
     answer(&FINDINGS, &reader.findings(rules, &asked, admin.clock.now()).await.map_err(unread)?)
 }
 
-async fn periods(request: HttpRequest, asked: Query<ListPeriods>, admin: Data<Admin>) -> Answer {
-    admin.authorize(&request, &PERIODS)?;
+async fn periods(asked: Query<ListPeriods>, admin: Data<Admin>) -> Answer {
     answer(&PERIODS, &backend(&admin)?.reader.periods(&asked).await.map_err(unread)?)
 }
 
-fn key(path: OrderPath) -> Result<OrderKey, Refusal> {
-    let (partner, merchant, order) = path.into_inner();
-    Ok(OrderKey {
-        partner: PartnerCode::parse(&partner).map_err(|error| bad(error.to_string()))?,
-        merchant_code: MerchantCode::parse(&merchant).map_err(|error| bad(error.to_string()))?,
-        order_id: OrderId::parse(&order).map_err(|error| bad(error.to_string()))?,
-    })
+async fn trace(asked: Query<FindTrace>, admin: Data<Admin>) -> Answer {
+    let backend = backend(&admin)?;
+    let _one_at_a_time = backend.tracing.try_acquire().map_err(|_| Refusal::BusyTracing)?;
+    let accounts = if asked.needs_accounts() { accounts(&admin)? } else { Vec::new() };
+    let found = backend.reader.trace(&accounts, &asked).await;
+    answer(&TRACE, &found.map_err(unread)?)
+}
+
+async fn decisions(asked: Query<ListDecisions>, admin: Data<Admin>) -> Answer {
+    answer(&DECISIONS, &backend(&admin)?.reader.decisions(&asked).await.map_err(unread)?)
+}
+
+async fn notices(asked: Query<ListNotices>, admin: Data<Admin>) -> Answer {
+    answer(&NOTICES, &backend(&admin)?.reader.notices(&asked).await.map_err(unread)?)
+}
+
+async fn notice(path: web::Path<String>, admin: Data<Admin>) -> Answer {
+    let history = backend(&admin)?.reader.notice(position_of(&path)?).await;
+    answer(&NOTICE, &history.map_err(unread)?)
+}
+
+async fn messages(
+    path: web::Path<String>,
+    asked: Query<ListMessages>,
+    admin: Data<Admin>,
+) -> Answer {
+    let page = backend(&admin)?.reader.messages(topic_of(&path)?, &asked).await;
+    answer(&MESSAGES, &page.map_err(unread)?)
+}
+
+/// The accounts that an order id or a reference is searched in. Errors: this process knows none.
+fn accounts(admin: &Admin) -> Result<Vec<(PartnerCode, MerchantCode)>, Refusal> {
+    let directory = admin.directory.load();
+    let known = directory.accounts().iter();
+    let known = known.map(|account| (account.partner().clone(), account.merchant_code().clone()));
+    let accounts: Vec<_> = known.collect();
+    if accounts.is_empty() { Err(Refusal::NoOrders) } else { Ok(accounts) }
 }
 
 fn backend(admin: &Admin) -> Result<&ReadBackend, Refusal> {
@@ -87,7 +114,8 @@ fn backend(admin: &Admin) -> Result<&ReadBackend, Refusal> {
 
 fn unread(error: ReadError) -> Refusal {
     match error {
-        ReadError::Missing(what) => Refusal::Missing(what),
+        ReadError::NoOrder(_) | ReadError::NoNotice(_) => Refusal::Missing(error.to_string()),
+        ReadError::Newer(_) => Refusal::Newer(error.to_string()),
         ReadError::Engine(EngineError::Invalid(why)) => bad(why),
         ReadError::Engine(error @ EngineError::Unavailable(_)) => Refusal::Unavailable(error),
         ReadError::Engine(EngineError::Corrupt(_))

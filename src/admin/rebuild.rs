@@ -2,8 +2,7 @@
 //! A change is decided when its call is answered. The work goes on after that, and
 //! `GET /v1/rebuild` returns its progress.
 
-use actix_web::HttpRequest;
-use actix_web::web::{self, Data};
+use actix_web::web::{self, Data, ReqData};
 use payfold_projector::Speed;
 use payfold_projector::journal::DecisionRequest;
 use payfold_projector::rebuild::service::{BuildRequest, SwitchTarget};
@@ -30,15 +29,9 @@ pub(super) fn route(router: &mut Router) {
     router.call(&DROP, drop_build);
 }
 
-/// The author of a call and the backend of rebuilds. Errors: no valid token, or its role may not
-/// make the call; this process has no projector.
-fn authorize<'a, Q, A>(
-    admin: &'a Admin,
-    request: &HttpRequest,
-    call: &Call<Q, A>,
-) -> Result<(Author, &'a RebuildBackend), Refusal> {
-    let author = admin.authorize(request, call)?;
-    Ok((author, admin.rebuilds.as_ref().ok_or(Refusal::NoProjector)?))
+/// The backend of rebuilds. Errors: this process has no projector.
+fn rebuilds(admin: &Admin) -> Result<&RebuildBackend, Refusal> {
+    admin.rebuilds.as_ref().ok_or(Refusal::NoProjector)
 }
 
 /// The author, reason and time of a change. Errors: no valid reason.
@@ -52,13 +45,14 @@ fn decision_request(
     Ok(DecisionRequest { author, reason: reason.trim().to_owned(), request_id, at })
 }
 
-async fn build_statuses(request: HttpRequest, admin: Data<Admin>) -> Answer {
-    let (_, backend) = authorize(&admin, &request, &BUILDS)?;
+async fn build_statuses(admin: Data<Admin>) -> Answer {
+    let backend = rebuilds(&admin)?;
     answer(&BUILDS, &Builds { builds: backend.service.build_statuses().await? })
 }
 
-async fn start(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
-    let (author, backend) = authorize(&admin, &request, &START)?;
+async fn start(author: ReqData<Author>, body: web::Bytes, admin: Data<Admin>) -> Answer {
+    let author = author.into_inner();
+    let backend = rebuilds(&admin)?;
     let StartBuild { reason, drill, throttle } = read(&START, &body)?;
     let asked = decision_request(&admin, author, &reason)?;
     if drill && !backend.may_drill {
@@ -70,22 +64,24 @@ async fn start(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> An
     answer(&START, &Build { build })
 }
 
-async fn pause(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
-    pace(&PAUSE, &request, &body, &admin, |facts_per_s| Speed { paused: true, facts_per_s }).await
+async fn pause(author: ReqData<Author>, body: web::Bytes, admin: Data<Admin>) -> Answer {
+    let speed = |facts_per_s| Speed { paused: true, facts_per_s };
+    pace(&PAUSE, author.into_inner(), &body, &admin, speed).await
 }
 
-async fn resume(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
-    pace(&RESUME, &request, &body, &admin, |facts_per_s| Speed { paused: false, facts_per_s }).await
+async fn resume(author: ReqData<Author>, body: web::Bytes, admin: Data<Admin>) -> Answer {
+    let speed = |facts_per_s| Speed { paused: false, facts_per_s };
+    pace(&RESUME, author.into_inner(), &body, &admin, speed).await
 }
 
 async fn pace(
     call: &Call<PaceBuild, PacedBuild>,
-    request: &HttpRequest,
+    author: Author,
     body: &[u8],
     admin: &Admin,
     speed: impl FnOnce(Option<u32>) -> Speed,
 ) -> Answer {
-    let (author, backend) = authorize(admin, request, call)?;
+    let backend = rebuilds(admin)?;
     let PaceBuild { reason, throttle } = read(call, body)?;
     let asked = decision_request(admin, author, &reason)?;
     let speed = speed(throttle);
@@ -94,8 +90,9 @@ async fn pace(
     answer(call, &PacedBuild { build, paused })
 }
 
-async fn switch(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
-    let (author, backend) = authorize(&admin, &request, &SWITCH)?;
+async fn switch(author: ReqData<Author>, body: web::Bytes, admin: Data<Admin>) -> Answer {
+    let author = author.into_inner();
+    let backend = rebuilds(&admin)?;
     let MovePublication { reason, build, force } = read(&SWITCH, &body)?;
     let asked = decision_request(&admin, author, &reason)?;
     let switched = backend.service.switch(&asked, SwitchTarget { build, force }).await?;
@@ -104,8 +101,9 @@ async fn switch(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> A
     answer(&SWITCH, &switched)
 }
 
-async fn roll_back(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
-    let (author, backend) = authorize(&admin, &request, &ROLL_BACK)?;
+async fn roll_back(author: ReqData<Author>, body: web::Bytes, admin: Data<Admin>) -> Answer {
+    let author = author.into_inner();
+    let backend = rebuilds(&admin)?;
     let MovePublication { reason, build, force } = read(&ROLL_BACK, &body)?;
     let asked = decision_request(&admin, author, &reason)?;
     let switched = backend.service.roll_back(&asked, SwitchTarget { build, force }).await?;
@@ -114,8 +112,9 @@ async fn roll_back(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -
     answer(&ROLL_BACK, &switched)
 }
 
-async fn drop_build(request: HttpRequest, body: web::Bytes, admin: Data<Admin>) -> Answer {
-    let (author, backend) = authorize(&admin, &request, &DROP)?;
+async fn drop_build(author: ReqData<Author>, body: web::Bytes, admin: Data<Admin>) -> Answer {
+    let author = author.into_inner();
+    let backend = rebuilds(&admin)?;
     let DropBuild { reason, build } = read(&DROP, &body)?;
     let asked = decision_request(&admin, author, &reason)?;
     backend.service.drop_build(&asked, build).await?;

@@ -6,19 +6,17 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use actix_web::HttpRequest;
-use actix_web::web::{self, Data, Payload};
-use chrono::NaiveDate;
+use actix_web::web::{self, Data, Payload, ReqData};
 use futures_util::StreamExt;
 use payfold_reconcile::close::CloseDayRequest;
 use payfold_reconcile::decide::{FindingDecisionRequest, FlagDecisionRequest};
 use payfold_reconcile::request::{RecordsSource, RunRequest, SurveyRequest};
 use payfold_reconcile::withdraw::{DecisionOn, WithdrawalRequest};
-use payfold_schemas::ids::{OrderKey, PartnerCode};
-use payfold_schemas::order::Flag;
+use payfold_schemas::ids::Author;
 
-use super::answer::{Answer, Refusal, answer, assert_reason, bad, read};
+use super::answer::{Answer, Refusal, answer, assert_reason, read};
 use super::backends::Outcome;
+use super::names::{FlagNames, day_of, flag_of, partner_of};
 use super::router::Router;
 use super::state::Admin;
 use crate::api::decisions::{
@@ -40,22 +38,15 @@ pub(super) fn route(router: &mut Router) {
     router.call(&CLOSE, close);
 }
 
-fn partner_of(code: &str) -> Result<PartnerCode, Refusal> {
-    PartnerCode::parse(code).map_err(|_| bad("that is no partner's code"))
-}
-
-fn day_of(day: &str) -> Result<NaiveDate, Refusal> {
-    day.parse().map_err(|_| bad("a day is a date such as 2026-01-31"))
-}
-
 async fn compare(
-    request: HttpRequest,
+    author: ReqData<Author>,
     partner: web::Path<String>,
     asked: web::Query<CompareFile>,
     body: Payload,
     admin: Data<Admin>,
 ) -> Answer {
-    let (author, backend) = (admin.authorize(&request, &COMPARE)?, admin.reconciler()?);
+    let author = author.into_inner();
+    let backend = admin.reconciler()?;
     let (partner, asked) = (partner_of(&partner)?, asked.into_inner());
     let day = asked.day.as_deref().map(day_of).transpose()?;
     let ticket = admin.clock.request_id().to_string();
@@ -73,12 +64,13 @@ async fn compare(
 }
 
 async fn survey(
-    request: HttpRequest,
+    author: ReqData<Author>,
     partner: web::Path<String>,
     asked: web::Query<QueryPartner>,
     admin: Data<Admin>,
 ) -> Answer {
-    let (author, backend) = (admin.authorize(&request, &QUERY)?, admin.reconciler()?);
+    let author = author.into_inner();
+    let backend = admin.reconciler()?;
     let (partner, QueryPartner { day, replace }) = (partner_of(&partner)?, asked.into_inner());
     let day = day.as_deref().map(day_of).transpose()?;
     let ticket = admin.clock.request_id().to_string();
@@ -99,8 +91,7 @@ async fn store_upload(folder: &Path, path: &Path, mut body: Payload) -> anyhow::
     Ok(())
 }
 
-async fn run_state(request: HttpRequest, ticket: web::Path<String>, admin: Data<Admin>) -> Answer {
-    admin.authorize(&request, &RUN)?;
+async fn run_state(ticket: web::Path<String>, admin: Data<Admin>) -> Answer {
     let backend = admin.reconciler()?;
     let state = match backend.outcome(&ticket).ok_or(Refusal::NoSuchRun)? {
         Outcome::Running => {
@@ -114,49 +105,42 @@ async fn run_state(request: HttpRequest, ticket: web::Path<String>, admin: Data<
 }
 
 async fn decide_finding(
-    request: HttpRequest,
+    author: ReqData<Author>,
     finding: web::Path<String>,
     body: web::Bytes,
     admin: Data<Admin>,
 ) -> Answer {
-    let (author, backend) = (admin.authorize(&request, &DECIDE_FINDING)?, admin.reconciler()?);
+    let author = author.into_inner();
+    let backend = admin.reconciler()?;
     let DecideRequest { accept, reason } = read(&DECIDE_FINDING, &body)?;
     assert_reason(&reason)?;
     let decision = FindingDecisionRequest { finding: finding.into_inner(), accept, author, reason };
     answer(&DECIDE_FINDING, &backend.service.decide_finding(decision).await?)
 }
 
-/// The order and its flag that a path names.
-fn flag_of(path: web::Path<(String, String, String, String)>) -> Result<(OrderKey, Flag), Refusal> {
-    let (partner, merchant, order, flag) = path.into_inner();
-    let order = OrderKey::parse(&format!("{partner}/{merchant}/{order}"))
-        .map_err(|_| bad("that names no order"))?;
-    let flag = Flag::parse(&flag)
-        .ok_or_else(|| bad(format!("{flag} is no flag; docs/order-state.md has them")))?;
-    Ok((order, flag))
-}
-
 async fn decide_flag(
-    request: HttpRequest,
-    path: web::Path<(String, String, String, String)>,
+    author: ReqData<Author>,
+    path: web::Path<FlagNames>,
     body: web::Bytes,
     admin: Data<Admin>,
 ) -> Answer {
-    let (author, backend) = (admin.authorize(&request, &DECIDE_FLAG)?, admin.reconciler()?);
+    let author = author.into_inner();
+    let backend = admin.reconciler()?;
     let DecideRequest { accept, reason } = read(&DECIDE_FLAG, &body)?;
     assert_reason(&reason)?;
-    let (order, flag) = flag_of(path)?;
+    let (order, flag) = flag_of(path.into_inner())?;
     let decision = FlagDecisionRequest { order, flag, accept, author, reason };
     answer(&DECIDE_FLAG, &backend.service.decide_flag(decision).await?)
 }
 
 async fn withdraw_finding(
-    request: HttpRequest,
+    author: ReqData<Author>,
     finding: web::Path<String>,
     body: web::Bytes,
     admin: Data<Admin>,
 ) -> Answer {
-    let (author, backend) = (admin.authorize(&request, &WITHDRAW_FINDING)?, admin.reconciler()?);
+    let author = author.into_inner();
+    let backend = admin.reconciler()?;
     let WithdrawRequest { reason } = read(&WITHDRAW_FINDING, &body)?;
     assert_reason(&reason)?;
     let on = DecisionOn::Finding(finding.into_inner());
@@ -167,13 +151,14 @@ async fn withdraw_finding(
 }
 
 async fn withdraw_flag(
-    request: HttpRequest,
-    path: web::Path<(String, String, String, String)>,
+    author: ReqData<Author>,
+    path: web::Path<FlagNames>,
     body: web::Bytes,
     admin: Data<Admin>,
 ) -> Answer {
-    let (author, backend) = (admin.authorize(&request, &WITHDRAW_FLAG)?, admin.reconciler()?);
-    let (order, flag) = flag_of(path)?;
+    let author = author.into_inner();
+    let backend = admin.reconciler()?;
+    let (order, flag) = flag_of(path.into_inner())?;
     let WithdrawRequest { reason } = read(&WITHDRAW_FLAG, &body)?;
     assert_reason(&reason)?;
     let on = DecisionOn::Flag(order, flag);
@@ -184,11 +169,12 @@ async fn withdraw_flag(
 }
 
 async fn close(
-    request: HttpRequest,
+    author: ReqData<Author>,
     path: web::Path<(String, String)>,
     admin: Data<Admin>,
 ) -> Answer {
-    let (author, backend) = (admin.authorize(&request, &CLOSE)?, admin.reconciler()?);
+    let author = author.into_inner();
+    let backend = admin.reconciler()?;
     let (partner, day) = (partner_of(&path.0)?, day_of(&path.1)?);
     answer(&CLOSE, &backend.service.close(CloseDayRequest { partner, day, author }).await?)
 }

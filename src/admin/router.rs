@@ -1,15 +1,18 @@
 //! Owns the routes of the admin listener and their descriptions. Invariant: every route has a
 //! description and every description a route, because both are added together.
 
-use actix_web::dev::Handler;
-use actix_web::middleware::from_fn;
-use actix_web::web::{self, ServiceConfig};
-use actix_web::{FromRequest, Responder, Route};
+use actix_web::body::BoxBody;
+use actix_web::dev::{Handler, ServiceRequest, ServiceResponse};
+use actix_web::middleware::{Next, from_fn};
+use actix_web::web::{self, Data, ServiceConfig};
+use actix_web::{Error, FromRequest, HttpMessage, Responder, Route};
+use payfold_partners::token::Permission;
 use schemars::JsonSchema;
 
 use super::answer::problem;
 use super::body;
 use super::operation::Operation;
+use super::state::Admin;
 use crate::api::call::{Call, CallMethod};
 
 /// A path and its routes.
@@ -27,7 +30,8 @@ pub(super) struct Router {
 }
 
 impl Router {
-    /// Routes a call to its handler.
+    /// Routes a call to its handler, which gets the call's author as `ReqData<Author>`. Before
+    /// anything else of a request is read, its token has to permit the call.
     pub(super) fn call<Q, A, F, Args>(&mut self, call: &Call<Q, A>, handler: F)
     where
         Q: JsonSchema,
@@ -37,12 +41,16 @@ impl Router {
         F::Output: Responder + 'static,
     {
         self.operations.push(Operation::of_call(call));
-        let route = if call.method == CallMethod::Get { web::get() } else { web::post() };
+        let method = if call.method == CallMethod::Get { web::get() } else { web::post() };
+        let permission = call.permission;
+        let route = method.to(handler).wrap(from_fn(move |request, next| async move {
+            authorized(permission, request, next).await
+        }));
         match self.paths.iter_mut().find(|known| known.path == call.path) {
-            Some(known) => known.routes.push(route.to(handler)),
+            Some(known) => known.routes.push(route),
             None => {
                 let (path, takes_file) = (call.path, call.method == CallMethod::Upload);
-                self.paths.push(Path { path, routes: vec![route.to(handler)], takes_file });
+                self.paths.push(Path { path, routes: vec![route], takes_file });
             }
         }
     }
@@ -78,4 +86,17 @@ impl Router {
             }
         }
     }
+}
+
+/// Lets a request pass if its token permits it, with its author. Errors: no valid token, or its
+/// role may not make the call.
+async fn authorized(
+    permission: Permission,
+    request: ServiceRequest,
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, Error> {
+    let admin = request.app_data::<Data<Admin>>().expect("the admin listener has its state");
+    let author = admin.authorize(&request, permission)?;
+    request.extensions_mut().insert(author);
+    next.call(request).await
 }

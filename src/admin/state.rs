@@ -3,18 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use actix_web::HttpRequest;
+use actix_web::dev::ServiceRequest;
 use arc_swap::ArcSwap;
 use payfold_engines::clock::Clock;
 use payfold_engines::log::EventLog;
 use payfold_partners::directory::Directory;
-use payfold_partners::token::TokenEntry;
+use payfold_partners::token::{Permission, TokenEntry};
 use payfold_schemas::ids::Author;
 use prometheus::Registry;
 
 use super::answer::Refusal;
 use super::backends::{NoticeBackend, ReadBackend, RebuildBackend, ReconcileBackend};
-use crate::api::call::Call;
 use crate::demo::DemoOrders;
 use crate::gauges::Gauges;
 use crate::readiness::Readiness;
@@ -52,22 +51,23 @@ pub(crate) struct Admin {
 impl Admin {
     /// The author of a call: the owner of its token. Errors: no valid token; the owner's role may
     /// not make the call.
-    pub(super) fn authorize<Q, A>(
+    pub(super) fn authorize(
         &self,
-        request: &HttpRequest,
-        call: &Call<Q, A>,
+        request: &ServiceRequest,
+        permission: Permission,
     ) -> Result<Author, Refusal> {
         let header = request.headers().get("authorization");
         let token = header.and_then(|header| header.to_str().ok()?.strip_prefix("Bearer "));
         let token = token.ok_or(Refusal::Unauthenticated)?;
         let tokens = self.tokens.load();
         let entry = TokenEntry::find(&tokens, token.as_bytes()).ok_or(Refusal::Unauthenticated)?;
-        if call.permission.is_of(entry.role) {
+        if permission.is_of(entry.role) {
             return Ok(entry.name.clone());
         }
         let (author, role) = (entry.name.clone(), entry.role.as_str());
-        tracing::warn!(%author, role, path = call.path, "refused: the role may not make this call");
-        Err(Refusal::Forbidden { author, role, roles: call.permission.roles() })
+        let path = request.match_pattern().unwrap_or_default();
+        tracing::warn!(%author, role, path, "refused: the role may not make this call");
+        Err(Refusal::Forbidden { author, role, roles: permission.roles() })
     }
 
     /// The backend of reconciliation. Errors: this process has no reconciler.

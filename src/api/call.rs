@@ -18,7 +18,7 @@ pub(crate) struct Call<Q, A> {
     pub status: u16,
     /// What its author needs.
     pub permission: Permission,
-    /// Whether every order may be read before it is answered.
+    /// Whether every order, or a whole topic, may be read before it is answered.
     pub is_slow: bool,
     types: PhantomData<fn(Q) -> A>,
 }
@@ -83,7 +83,7 @@ impl<Q, A> Call<Q, A> {
         Self { status, ..self }
     }
 
-    /// A call that may read every order before it is answered.
+    /// A call that may read every order, or a whole topic, before it is answered.
     pub(crate) const fn slow(self) -> Self {
         Self { is_slow: true, ..self }
     }

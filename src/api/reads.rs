@@ -1,10 +1,15 @@
-//! Owns the calls that read: orders, findings and compared days.
+//! Owns the calls that read: orders, findings, decisions, compared days, quarantined notices,
+//! traces and the messages of topics.
 
+use payfold_views::decisions::{DecisionPage, ListDecisions};
 use payfold_views::facts::OrderFacts;
 use payfold_views::findings::{FindingPage, ListFindings};
+use payfold_views::messages::{ListMessages, MessagePage};
 use payfold_views::orders::{ListOrders, OrderPage, OrderRow};
 use payfold_views::periods::{ListPeriods, Periods};
+use payfold_views::quarantine::{ListNotices, NoticeHistory, NoticePage};
 use payfold_views::stuck::{ListStuck, StuckPage};
+use payfold_views::trace::{FindTrace, Trace};
 
 use super::call::{Call, Nothing};
 
@@ -21,7 +26,30 @@ pub(crate) const STUCK: Call<ListStuck, StuckPage> = Call::get(
     "Lists the orders with an outcome that partners are queried for, with these queries",
 )
 .slow();
+pub(crate) const TRACE: Call<FindTrace, Trace> = Call::get(
+    "/v1/trace",
+    "Lists what the log has about a request, a partner's reference or an order, by time",
+)
+.slow();
 pub(crate) const FINDINGS: Call<ListFindings, FindingPage> =
     Call::get("/v1/findings", "Lists findings by id, with the queries about their orders").slow();
+pub(crate) const DECISIONS: Call<ListDecisions, DecisionPage> = Call::get(
+    "/v1/decisions",
+    "Lists people's decisions on findings, flags and quarantined notices, oldest first",
+)
+.slow();
 pub(crate) const PERIODS: Call<ListPeriods, Periods> =
     Call::get("/v1/periods", "Lists the days that were compared, each with its last run").slow();
+pub(crate) const NOTICES: Call<ListNotices, NoticePage> =
+    Call::get("/v1/quarantine", "Lists quarantined notices, oldest first, with their decisions")
+        .slow();
+pub(crate) const NOTICE: Call<Nothing, NoticeHistory> = Call::get(
+    "/v1/quarantine/{position}/history",
+    "Shows a quarantined notice and every decision on it",
+)
+.slow();
+pub(crate) const MESSAGES: Call<ListMessages, MessagePage> = Call::get(
+    "/v1/topics/{topic}/messages",
+    "Lists the messages of a topic, without the bytes of notices",
+)
+.slow();

@@ -13,8 +13,9 @@ pub(crate) struct Global {
     /// Data folder [default: payfold-data]
     #[arg(long, global = true, value_name = "DIR", env = "PAYFOLD_DATA")]
     pub data: Option<PathBuf>,
-    /// Admin listener of a running system. If it is given, orders, findings and compared days are
-    /// read through it, too [default: the one in the data folder's run file]
+    /// Admin listener of a running system. If it is given, orders, findings, decisions, compared
+    /// days, quarantine, traces and topics are read through it, too [default: the one in the data
+    /// folder's run file]
     #[arg(long, global = true, value_name = "URL", env = "PAYFOLD_ADMIN_URL")]
     pub admin_url: Option<String>,
     /// File with your admin token; the token's name is recorded as the author of a change [default:

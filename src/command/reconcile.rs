@@ -8,11 +8,9 @@ mod list;
 mod report;
 
 use super::block_on::block_on;
-use super::ledger::read_ledger;
 use crate::args::{Global, ReconcileCommand};
 use crate::reads::Reads;
-use crate::settings::{self, Loaded};
-use crate::wiring;
+use crate::settings;
 
 /// Runs one of its commands.
 pub(crate) fn run(global: &Global, command: &ReconcileCommand) -> anyhow::Result<()> {
@@ -35,11 +33,7 @@ pub(crate) fn run(global: &Global, command: &ReconcileCommand) -> anyhow::Result
             block_on(async { report::write(&Reads::open(global, &loaded()?).await?, args).await })
         }
         ReconcileCommand::Decisions(args) => {
-            let Loaded { settings, .. } = loaded()?;
-            let ledger = block_on(async {
-                read_ledger(&*wiring::open_to_read(&settings).await?.log).await
-            })?;
-            decisions::list(&ledger, args)
+            block_on(async { decisions::list(&Reads::open(global, &loaded()?).await?, args).await })
         }
     }
 }

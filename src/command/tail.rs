@@ -4,18 +4,16 @@
 use std::time::Duration;
 
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_engines::log::walk;
-use payfold_engines::log::walk::Walk;
-use payfold_engines::log::{Delivered, EventLog, Topic};
-use payfold_kit::search;
+use payfold_engines::log::Topic;
+use payfold_views::messages::{ListMessages, MessagePage, MessageRow};
 
 use super::block_on::block_on;
-use super::message::ShownMessage;
 use crate::args::{Global, OutputFormat, TailArgs, TopicName};
 use crate::error::Fixable;
-use crate::{output, settings, wiring};
+use crate::reads::Reads;
+use crate::{output, settings};
 
-const PAGE: usize = 500;
+/// How often the topic is looked at for more messages.
 const POLL: Duration = Duration::from_millis(200);
 
 /// Prints messages until the command is stopped, or with `--no-follow` until the end of the topic.
@@ -33,49 +31,40 @@ pub(crate) fn run(global: &Global, args: &TailArgs) -> anyhow::Result<()> {
             "use --output table, jsonl or json",
         ));
     }
-    block_on(async {
-        let engines = wiring::open_to_read(&loaded.settings).await?;
-        follow(&*engines.log, topic, args).await
-    })
+    block_on(async { follow(&Reads::open(global, &loaded).await?, topic, args).await })
 }
 
-async fn follow(log: &dyn EventLog, topic: Topic, args: &TailArgs) -> anyhow::Result<()> {
-    let places = match (&args.after, &args.since) {
-        (Some(position), _) => walk::places_to_follow_after(log, topic, position.parse()?).await?,
-        (None, Some(age)) => {
+async fn follow(reads: &Reads<'_>, topic: Topic, args: &TailArgs) -> anyhow::Result<()> {
+    let since = match &args.since {
+        Some(age) => {
             let age_ms = i64::try_from(humantime::parse_duration(age)?.as_millis())?;
-            search::positions_before(log, topic, SystemClock.now().plus_ms(-age_ms)).await?
+            Some(SystemClock.now().plus_ms(-age_ms))
         }
-        (None, None) => walk::places_after(log, topic, None).await?,
+        None => None,
     };
-    let mut walk = Walk::from(log, topic, places);
+    let (partner, after) = (args.partner.clone(), args.after.clone());
+    let mut asked = ListMessages { partner, since, after, limit: None };
     loop {
-        let Some(page) = walk.next(PAGE).await? else {
+        let MessagePage { messages, next, has_more } = reads.messages(topic, &asked).await?;
+        messages.iter().try_for_each(|message| print(message, args.output.output))?;
+        asked.after = Some(next);
+        if !has_more {
             if args.no_follow {
                 return Ok(());
             }
             tokio::time::sleep(POLL).await;
-            continue;
-        };
-        for message in &page {
-            let of_partner = args
-                .partner
-                .as_ref()
-                .is_none_or(|partner| message.key.split('/').next() == Some(partner.as_str()));
-            if of_partner {
-                print(message, args.output.output)?;
-            }
         }
     }
 }
 
-fn print(message: &Delivered, format: OutputFormat) -> anyhow::Result<()> {
-    let shown = ShownMessage::of(message)?;
+fn print(message: &MessageRow, format: OutputFormat) -> anyhow::Result<()> {
     match format {
-        OutputFormat::Json => output::object(OutputFormat::Json, &shown),
-        OutputFormat::Jsonl | OutputFormat::Csv => output::object(OutputFormat::Jsonl, &shown),
+        OutputFormat::Json => output::object(OutputFormat::Json, &message.message),
+        OutputFormat::Jsonl | OutputFormat::Csv => {
+            output::object(OutputFormat::Jsonl, &message.message)
+        }
         OutputFormat::Table => {
-            output::line(&shown.line());
+            output::line(&message.line);
             Ok(())
         }
     }

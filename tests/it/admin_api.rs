@@ -29,6 +29,7 @@ fn filled(path: &str) -> String {
         "{role}" => "ingest".to_owned(),
         "{day}" => "2026-01-31".to_owned(),
         "{position}" => "0-1".to_owned(),
+        "{topic}" => "intake".to_owned(),
         name => name.trim_matches(['{', '}']).to_owned(),
     };
     path.split('/').map(part).collect::<Vec<_>>().join("/")
@@ -49,8 +50,7 @@ fn every_call_is_described_and_no_other() {
     for path in document["paths"].as_object().expect("paths").keys() {
         for method in METHODS {
             let operation = format!("{method} {path}");
-            let query = if path == "/v1/reconcile/{partner}" { "?name=a.csv" } else { "" };
-            let call = format!("{} {}{query}", method.to_uppercase(), filled(path));
+            let call = format!("{} {}", method.to_uppercase(), filled(path));
             let status = status_of(&system, &call);
             let expected: &[u16] = match described.contains(&operation) {
                 false => &[405],
@@ -88,8 +88,7 @@ fn a_token_makes_the_calls_of_its_role_and_no_other() {
         });
         for operation in &described {
             let (method, path) = operation.split_once(' ').expect("a method and a path");
-            let query = if path == "/v1/reconcile/{partner}" { "?name=a.csv" } else { "" };
-            let answer = ask(&format!("{} {}{query}", method.to_uppercase(), filled(path)));
+            let answer = ask(&format!("{} {}", method.to_uppercase(), filled(path)));
             assert_eq!(answer.status != 403, may(role, method, path), "{role}: {operation}");
             if answer.status == 403 {
                 assert_eq!(answer.code(), "forbidden");
@@ -170,12 +169,21 @@ fn orders_are_read_alike_here_and_through_the_admin_listener() {
         &["order", "show", &second, "--output", "json"],
         &["order", "show", &first, "--facts"],
         &["order", "show", &second, "--facts", "--output", "jsonl"],
+        &["trace", &first],
+        &["trace", second.rsplit('/').next().expect("an order id"), "--output", "json"],
+        &["tail", "intake", "--no-follow"],
+        &["tail", "orders", "--no-follow", "--output", "jsonl", "--since", "1h"],
+        &["tail", "findings", "--no-follow", "--output", "json", "--partner", "sandbox"],
+        &["tail", "orders", "--no-follow", "--after", "0-2"],
     ] {
         away.prints_as(&system, command);
     }
     let none = ["order", "show", "sandbox/DEMO/none"];
     away.payfold(&none).fails(&["order sandbox/DEMO/none does not exist"]);
     away.payfold(&["order", "list", "--after", "no cursor"]).fails(&["cursor"]);
+    away.payfold(&["tail", "orders", "--after", "0-x"]).fails(&["0-x"]);
+    away.payfold(&["trace", "none"]).fails(&["the log has nothing about none"]);
+    away.payfold(&["quarantine", "show", "0-9"]).fails(&["quarantine has no notice at 0-9"]);
     let token = format!("authorization: Bearer {}\r\n", away.home.read("ann.token"));
     let mistyped = system.ask_admin(&request("GET /v1/orders?state=NONE", &token, None));
     assert_eq!((mistyped.status, mistyped.code().as_str()), (400, "bad_request"));

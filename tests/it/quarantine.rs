@@ -7,6 +7,7 @@ use hmac::Hmac;
 use serde_json::{Value, json};
 use sha2::Sha256;
 
+use crate::admin_api::Away;
 use crate::support::demo::Demo;
 use crate::support::notice::{Notice, hmac};
 use crate::support::system::{Done, Home};
@@ -124,8 +125,29 @@ fn a_stale_payment_is_released_by_two_and_once() {
         6,
         "four on one, two on the other"
     );
+    assert_read_alike(&stage, &first);
     let (home, _) = stage.system.stop();
     assert_eq!(home.payfold(&["log", "verify"]).code(), 0);
+}
+
+/// Another machine reads what this one reads; the first of two notices is at `first`.
+fn assert_read_alike(stage: &Demo, first: &str) {
+    let filter = ["quarantine", "release", "--because", "late-retry", "--partner", "sandbox"];
+    let away = Away::from(&stage.system);
+    for command in [
+        &["quarantine", "list"][..],
+        &["quarantine", "list", "--partner", "sandbox", "--limit", "1", "--output", "csv"],
+        &["quarantine", "list", "--after", first, "--output", "json"],
+        &["quarantine", "show", first],
+        &[&filter[..], &["--dry-run"]].concat(),
+        &["reconcile", "decisions"],
+        &["reconcile", "decisions", "--output", "jsonl"],
+        &["tail", "quarantine", "--no-follow"],
+    ] {
+        away.prints_as(&stage.system, command);
+    }
+    let rest = away.payfold(&["quarantine", "list", "--after", first, "--output", "json"]);
+    assert_eq!(rest.json().as_array().map(Vec::len), Some(1));
 }
 
 #[test]

@@ -101,15 +101,15 @@ pub fn what_the_trouble_made_is_found_decided_and_closed(pair: Pair) {
     let decisions = system.payfold(&["reconcile", "decisions", "--output", "jsonl"]).json_lines();
     let (earlier, decisions): (Vec<Value>, Vec<Value>) = decisions
         .into_iter()
-        .filter(|one| one["finding"].is_string())
-        .partition(|one| one["decision"].is_null());
+        .filter(|one| one["kind"] == "finding")
+        .partition(|one| one["endedBy"].is_string());
     let differences = expected.iter().filter(|(_, code)| code != "OPEN_FLAG").count();
     assert_eq!(decisions.len(), differences, "decisions on flags are listed as such");
     assert_eq!(earlier.len(), differences);
-    let withdrawn = |one: &Value| one["earlierDecision"]["ended"] == "withdrawn";
+    let withdrawn = |one: &Value| one["status"] == "withdrawn";
     assert!(earlier.iter().all(withdrawn), "{earlier:?}");
     let of_two = |one: &Value| {
-        one["decision"]["author"] == "local" && one["decision"]["secondedBy"] == "linh"
+        one["status"] == "final" && one["author"] == "local" && one["secondedBy"] == "linh"
     };
     assert!(decisions.iter().all(of_two), "{decisions:?}");
     a_day_that_is_over_is_closed(&system, &day);
@@ -139,6 +139,8 @@ fn assert_read_alike(system: &System, day: &str) {
         &["reconcile", "findings", "--partner", "sandbox", "--day", day, "--output", "csv"],
         &["reconcile", "runs"],
         &["reconcile", "totals", "--output", "jsonl"],
+        &["reconcile", "decisions"],
+        &["reconcile", "decisions", "--day", day, "--output", "csv"],
     ] {
         away.prints_as(system, command);
     }

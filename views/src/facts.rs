@@ -46,7 +46,7 @@ pub struct OrderFacts {
 }
 
 impl Reader {
-    /// The facts of an order with what each changed. Errors: `Missing`, `Damaged`, `Lost`; the
+    /// The facts of an order with what each changed. Errors: `NoOrder`, `Damaged`, `Lost`; the
     /// engines'.
     pub async fn facts(&self, key: &OrderKey) -> Result<OrderFacts, ReadError> {
         let order = self.load(key).await?;
@@ -87,8 +87,8 @@ pub async fn records(
     for position in positions(&order.facts) {
         let message = search::message_at(log, Topic::Intake, position).await?;
         let message = message.ok_or(ReadError::Lost(position))?;
-        let record =
-            Record::decode(&message.value).map_err(|error| ReadError::Damaged(position, error))?;
+        let record = Record::decode(&message.value)
+            .map_err(|error| ReadError::of_record(Topic::Intake, position, error))?;
         if let Parts::Fact(fact) = record.parts {
             found.push((position, fact, record.raw));
         }

@@ -120,6 +120,7 @@ fn select(ledger: &Ledger, asked: &ListFindings) -> Result<Selection, ReadError>
         code: asked.code,
         status: asked.open.then_some(StatusFilter::Open),
         after: asked.after.as_deref().unwrap_or_default(),
+        ..FindingFilter::default()
     });
     let selected = page.by_ref().take(limit).collect::<Result<Vec<_>, _>>()?;
     let has_more = page.next().transpose()?.is_some();

@@ -125,14 +125,14 @@ impl Reader {
         Ok(OrderPage { orders, next: None })
     }
 
-    /// One order. Errors: `Missing`; the store's.
+    /// One order. Errors: `NoOrder`; the store's.
     pub async fn order(&self, key: &OrderKey) -> Result<OrderRow, ReadError> {
         self.load(key).await.map(OrderRow::from)
     }
 
-    /// Loads one order. Errors: `Missing`; the store's.
+    /// Loads one order. Errors: `NoOrder`; the store's.
     pub(crate) async fn load(&self, key: &OrderKey) -> Result<Order, ReadError> {
         let found = self.store.load(vec![key.clone()]).await?.pop().flatten();
-        found.ok_or_else(|| ReadError::Missing(format!("order {key}")))
+        found.ok_or_else(|| ReadError::NoOrder(key.clone()))
     }
 }

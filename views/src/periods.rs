@@ -1,6 +1,6 @@
 //! Owns compared days as rows: the last run of each, and what is open and decided now.
 
-use payfold_schemas::ids::{Author, PartnerCode};
+use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::run::{PeriodClosed, RunEnded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,21 +16,17 @@ pub struct PeriodRow {
     pub run: RunEnded,
     /// The day as it is now.
     pub now: PeriodNow,
-    /// How the day was closed; absent while it is open.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    /// How the day was closed; null while it is open.
     pub closed: Option<PeriodClosed>,
 }
 
 /// A day as it is now.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct PeriodNow {
     /// The number of open findings with a severity above `info`.
     pub open: u64,
     /// The number of decided findings.
     pub decided: u64,
-    /// Who closed the day.
-    pub closed_by: Option<Author>,
 }
 
 /// Which days to list, by partner and day.
@@ -63,9 +59,7 @@ impl Reader {
                 let day = (run.partner.clone(), run.day.clone());
                 let (open, decided) = ledger.open_and_decided(&day)?;
                 let closed = ledger.closed(&day).cloned();
-                let closed_by = closed.as_ref().map(|closed| closed.author.clone());
-                let now = PeriodNow { open, decided, closed_by };
-                periods.push(PeriodRow { run, now, closed });
+                periods.push(PeriodRow { run, now: PeriodNow { open, decided }, closed });
             }
             Ok(Periods { periods })
         })
@@ -75,16 +69,12 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use payfold_engines::log::sqlite::{SqliteLog, SqliteLogSettings};
-    use payfold_engines::log::{EventLog, Message, Topic};
-    use payfold_engines::orders::sqlite::SqliteOrders;
-    use payfold_schemas::event::EventAttributes;
+    use payfold_engines::log::Topic;
     use payfold_schemas::finding::{FINDING_CHANGED_TYPE, FindingChanged, FindingStatus};
     use payfold_schemas::run::RUN_ENDED_TYPE;
 
     use super::*;
+    use crate::testbed::{Testbed, event};
 
     #[tokio::test]
     async fn a_day_is_listed_with_what_is_open_now() {
@@ -96,27 +86,18 @@ mod tests {
         finding.status = FindingStatus::Open;
         let mut decided = finding.clone();
         (decided.status, decided.version) = (FindingStatus::Decided, finding.version + 1);
-        let folder = tempfile::tempdir().unwrap();
-        let log =
-            SqliteLog::open(folder.path().join("log.db"), SqliteLogSettings::default()).unwrap();
-        let event = |id: String, kind, value| {
-            let event = Some(EventAttributes { id, kind, time: run.started_at });
-            Message { key: "p".to_owned(), event, value }
-        };
         let mut messages = Vec::new();
         for said in [&finding, &decided] {
-            let value = serde_json::to_vec(said).unwrap();
-            messages.push(event(said.event_id(), FINDING_CHANGED_TYPE, value));
+            messages.push(event(FINDING_CHANGED_TYPE, said.event_id(), said));
         }
-        messages.push(event(run.event_id(), RUN_ENDED_TYPE, serde_json::to_vec(&run).unwrap()));
-        log.append_all(Topic::Findings, messages).await.unwrap();
+        messages.push(event(RUN_ENDED_TYPE, run.event_id(), &run));
+        let bed = Testbed::new();
+        bed.append(Topic::Findings, messages).await;
         assert!(run.findings.open > 0, "the run found it open");
-        let store = SqliteOrders::open(folder.path().join("orders.db")).unwrap();
-        let reader = Reader::new(Arc::new(log), Arc::new(store));
-        let days = reader.periods(&ListPeriods::default()).await.unwrap().periods;
+        let days = bed.reader.periods(&ListPeriods::default()).await.unwrap().periods;
         let now = &days[0].now;
         assert_eq!((days.len(), now.open, now.decided), (1, 0, 1));
         let other = ListPeriods { day: Some("1999-01-01".to_owned()), partner: None };
-        assert!(reader.periods(&other).await.unwrap().periods.is_empty());
+        assert!(bed.reader.periods(&other).await.unwrap().periods.is_empty());
     }
 }

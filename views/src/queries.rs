@@ -68,7 +68,8 @@ async fn stuck(log: &dyn EventLog, order: &Order) -> Result<Option<(String, Time
     if let Some(waiting) = unconfirmed_notices(order).last() {
         let found = search::message_at(log, Topic::Intake, waiting.position).await?;
         let since = found.as_ref().map(search::received_at).transpose();
-        let since = since.map_err(|error| ReadError::Damaged(waiting.position, error))?;
+        let since =
+            since.map_err(|error| ReadError::of_record(Topic::Intake, waiting.position, error))?;
         let why = why(&[QueryReason::State(OrderState::Unconfirmed)]);
         return Ok(Some((why, since.flatten().unwrap_or(order.first_seen))));
     }

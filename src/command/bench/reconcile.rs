@@ -22,6 +22,7 @@ use payfold_partners::directory::Directory;
 use payfold_partners::document::{AccountEntry, VaultDocument};
 use payfold_partners::profile::{DEFAULT_PROFILE, Profile};
 use payfold_reconcile::findings_store::FindingFilter;
+use payfold_reconcile::ledger::Ledger;
 use payfold_reconcile::request::{RecordsSource, RunRequest};
 use payfold_reconcile::service::ReconcileService;
 use payfold_reconcile::setup::ReconcileSetup;
@@ -34,7 +35,6 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::args::BenchReconcileArgs;
-use crate::command::ledger::read_ledger;
 use crate::settings::Settings;
 use crate::wiring::{self, Need};
 use crate::{output, roles};
@@ -230,7 +230,8 @@ fn compare(folder: &Path, orders: u64) -> anyhow::Result<ComparisonMeasure> {
         ensure!(ended.result == RunResult::Complete, "{:?}", ended.problems);
         stop.send(true).context("the reconciler listens")?;
         running.await??;
-        let ledger = read_ledger(&*log).await?;
+        let mut ledger = Ledger::in_memory()?;
+        ledger.catch_up(&*log).await?;
         let of = |finding: &payfold_schemas::finding::FindingChanged| {
             (finding.order_id.as_ref().map_or_else(String::new, ToString::to_string), finding.code)
         };

@@ -1,30 +1,30 @@
 //! Releases, dismisses and withdraws: one call of the admin listener for each notice, so that a
 //! notice that can't be released does not stop the others. Repeating a command does no harm.
 
-use std::ops::ControlFlow;
-
 use payfold_reconcile::decide::{Decided, ReplacedDecision};
-use payfold_reconcile::ledger::Ledger;
 use payfold_schemas::position::Position;
 use payfold_schemas::release::NoticeVerdict;
 use payfold_schemas::released::Because;
+use payfold_views::quarantine::QuarantineRow;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::pick::{self, NoticeFilter};
-use super::reading::{in_words, reading};
+use super::filter;
+use super::list::in_words;
 use crate::admin_client::AdminClient;
 use crate::api::decisions::WithdrawRequest;
 use crate::api::quarantine::{
     DECIDE, DecideNotice, JUDGE, Judge, JudgedNotice, ReadNotice, WITHDRAW,
 };
 use crate::args::{
-    DismissArgs, Global, OutputArgs, OutputFormat, ReleaseArgs, WithdrawNoticesArgs,
+    DismissArgs, Global, OutputArgs, OutputFormat, PageArgs, ReleaseArgs, WithdrawNoticesArgs,
 };
-use crate::command::ledger::read_ledger;
+use crate::command::block_on::block_on;
 use crate::error::Fixable;
 use crate::listing::{self, Row, show_money};
 use crate::output;
+use crate::reads::Reads;
+use crate::settings;
 
 /// The only refusal code of the rule on time.
 const STALE: &str = "timestamp_out_of_window";
@@ -81,14 +81,12 @@ impl Row for NoticeRow {
 /// Releases the given notices, or those that the filters match.
 pub(crate) fn release(global: &Global, args: &ReleaseArgs) -> anyhow::Result<()> {
     let because = Because::from(args.because);
-    let chosen = reading(global, async |engines| {
-        let ledger = read_ledger(&*engines.log).await?;
-        if args.positions.is_empty() {
-            by_filter(engines, &ledger, args).await
-        } else {
-            named(args)
-        }
-    })?;
+    let chosen = if args.positions.is_empty() {
+        let loaded = settings::load(global)?;
+        block_on(async { by_filter(&Reads::open(global, &loaded).await?, args).await })?
+    } else {
+        named(args)?
+    };
     let client = AdminClient::find_for_command(global)?;
     let progress =
         output::progress_bar(args.output.output, u64::try_from(chosen.len())?, "notices");
@@ -144,11 +142,7 @@ fn named(args: &ReleaseArgs) -> anyhow::Result<Vec<NoticeToRelease>> {
 
 /// The notices that the filters match, without dismissed ones. If the reason is about time, only
 /// notices that the rule on time refused.
-async fn by_filter(
-    engines: &crate::wiring::Engines,
-    ledger: &Ledger,
-    args: &ReleaseArgs,
-) -> anyhow::Result<Vec<NoticeToRelease>> {
+async fn by_filter(reads: &Reads<'_>, args: &ReleaseArgs) -> anyhow::Result<Vec<NoticeToRelease>> {
     let filters = &args.notices;
     if [&filters.partner, &filters.code, &filters.since, &filters.until].iter().all(|f| f.is_none())
     {
@@ -158,20 +152,21 @@ async fn by_filter(
              which notices match",
         ));
     }
-    let filter = NoticeFilter::of(filters)?;
     let is_about_time = Because::from(args.because).is_about_time();
     let mut chosen = Vec::new();
-    pick::each(engines, &filter, None, |picked| {
-        let position = picked.message.position;
-        let decided = ledger.decided_notice(position, picked.evidence);
-        let is_dismissed = decided.is_some_and(|said| said.verdict == NoticeVerdict::Dismiss);
-        if !is_dismissed && (!is_about_time || picked.record.code == STALE) {
-            let released = decided.map(in_words);
-            chosen.push(NoticeToRelease { position, released });
+    let take = |rows: Vec<QuarantineRow>| {
+        for row in rows {
+            let decided = row.decision.as_ref().filter(|said| said.decided);
+            let is_dismissed = decided.is_some_and(|said| said.verdict == NoticeVerdict::Dismiss);
+            if !is_dismissed && (!is_about_time || row.notice.code == STALE) {
+                let released = decided.map(in_words);
+                chosen.push(NoticeToRelease { position: row.position.parse()?, released });
+            }
         }
-        Ok(ControlFlow::Continue(()))
-    })
-    .await?;
+        Ok(())
+    };
+    let all = PageArgs { limit: usize::MAX, after: None };
+    filter::read(reads, &filter::of(filters)?, &all, take).await?;
     Ok(chosen)
 }
 

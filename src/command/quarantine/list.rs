@@ -1,116 +1,52 @@
 //! `payfold quarantine list|show`: quarantined notices with people's decisions on them.
 
-use std::ops::ControlFlow;
-
-use payfold_engines::log::Topic;
-use payfold_kit::search;
-use payfold_reconcile::ledger::Ledger;
-use payfold_schemas::digest::Digest;
 use payfold_schemas::position::Position;
-use payfold_schemas::release::NoticeDecided;
-use serde::Serialize;
+use payfold_schemas::release::{NoticeDecided, NoticeVerdict};
+use payfold_views::quarantine::{ListNotices, QuarantineRow};
 use serde_json::{Value, json};
 
-use super::pick::{self, NoticeFilter, QuarantinedNotice};
-use super::reading::in_words;
+use super::filter;
 use crate::args::{OutputArgs, OutputFormat, QuarantineListArgs};
-use crate::command::ledger::read_ledger;
-use crate::command::message::ShownMessage;
-use crate::error::Fixable;
 use crate::listing::{Listing, Row};
 use crate::output;
-use crate::wiring::Engines;
+use crate::reads::Reads;
 
-/// A quarantined notice, with its decision or the decision that waits for a second person.
-#[derive(Serialize)]
-struct QuarantineRow<'a> {
-    #[serde(flatten)]
-    message: ShownMessage,
-    evidence: Digest,
-    decision: Option<&'a NoticeDecided>,
-    #[serde(skip)]
-    picked: &'a QuarantinedNotice,
-}
-
-impl Row for QuarantineRow<'_> {
+impl Row for QuarantineRow {
     const COLUMNS: &'static str =
-        "position received:receivedAt account code detail bytes request_id decided";
+        "position received:receivedAt account code detail bytes:rawBytes request_id decided";
 
     fn shown(&self, column: &str, _format: OutputFormat) -> Option<Value> {
-        Some(match column {
-            "bytes" => self.picked.raw_bytes.into(),
-            "decided" => json!(self.decision.map(in_words)),
-            _ => return None,
-        })
+        (column == "decided").then(|| json!(self.decision.as_ref().map(in_words)))
     }
 }
 
-/// A quarantined notice, with every decision on it.
-#[derive(Serialize)]
-struct ShownNotice<'a> {
-    #[serde(flatten)]
-    message: ShownMessage,
-    evidence: Digest,
-    decisions: Vec<&'a NoticeDecided>,
-}
-
 /// Prints quarantined notices, oldest first.
-pub(crate) async fn list(engines: &Engines, args: &QuarantineListArgs) -> anyhow::Result<()> {
-    let ledger = read_ledger(&*engines.log).await?;
-    let filter = NoticeFilter::of(&args.notices)?;
-    let mut listing = Listing::of::<QuarantineRow<'_>>(args.output.output);
-    let after: Option<Position> = args.page.after.as_deref().map(str::parse).transpose()?;
-    let (mut rows, mut last) = (0, after);
-    pick::each(engines, &filter, after, |picked| {
-        let position = picked.message.position;
-        if args.open && ledger.decided_notice(position, picked.evidence).is_some() {
-            return Ok(ControlFlow::Continue(()));
-        }
-        if rows == args.page.limit {
-            output::error_line(&format!("more: --after {}", last.unwrap_or_default()));
-            return Ok(ControlFlow::Break(()));
-        }
-        listing.row(&QuarantineRow {
-            message: ShownMessage::of(&picked.message)?,
-            evidence: picked.evidence,
-            decision: of_notice(&ledger, position, picked.evidence),
-            picked: &picked,
-        })?;
-        (rows, last) = (rows + 1, Some(position));
-        Ok(ControlFlow::Continue(()))
-    })
-    .await?;
+pub(crate) async fn list(reads: &Reads<'_>, args: &QuarantineListArgs) -> anyhow::Result<()> {
+    let asked = ListNotices { open: args.open, ..filter::of(&args.notices)? };
+    let mut listing = Listing::of::<QuarantineRow>(args.output.output);
+    let take = |rows: Vec<QuarantineRow>| rows.iter().try_for_each(|row| listing.row(row));
+    filter::read(reads, &asked, &args.page, take).await?;
     listing.print()
-}
-
-/// The decision on a notice, or the one that waits for a second person.
-fn of_notice(ledger: &Ledger, position: Position, evidence: Digest) -> Option<&NoticeDecided> {
-    let decided = ledger.decided_notice(position, evidence);
-    decided.or_else(|| ledger.waiting_notice(position, evidence))
 }
 
 /// Prints one notice with every decision on it.
 pub(crate) async fn show(
-    engines: &Engines,
+    reads: &Reads<'_>,
     position: Position,
     output: &OutputArgs,
 ) -> anyhow::Result<()> {
-    let message = at(engines, position).await?;
-    let evidence = Digest::of_bytes(&message.value);
-    let ledger = read_ledger(&*engines.log).await?;
-    let decisions = ledger.decisions_on_notice(position, evidence).collect();
-    let shown = ShownNotice { message: ShownMessage::of(&message)?, evidence, decisions };
-    output::object(output.output, &shown)
+    output::object(output.output, &reads.notice(position).await?)
 }
 
-async fn at(
-    engines: &Engines,
-    position: Position,
-) -> anyhow::Result<payfold_engines::log::Delivered> {
-    search::message_at(&*engines.log, Topic::Quarantine, position).await?.ok_or_else(|| {
-        Fixable::error(
-            format!("quarantine has no notice at {position}"),
-            "list the notices with payfold quarantine list",
-        )
-    })
+/// A decision as a short text.
+pub(super) fn in_words(said: &NoticeDecided) -> String {
+    let by = match &said.seconded_by {
+        Some(second) => format!("{} and {second}", said.author),
+        None => said.author.to_string(),
+    };
+    match (said.decided, said.verdict) {
+        (true, NoticeVerdict::Release) => format!("released by {by}"),
+        (true, NoticeVerdict::Dismiss) => format!("dismissed by {by}"),
+        (false, verdict) => format!("{by} decided {}, waits for a second person", verdict.as_str()),
+    }
 }

@@ -7,7 +7,7 @@ use payfold_schemas::finding::{Code, DecisionEnd, FindingChanged, FindingDecisio
 use payfold_schemas::ids::{MerchantCode, OrderId, PartnerCode};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::Currency;
-use payfold_schemas::run::{ControlTotal, RunEnded, Sum};
+use payfold_schemas::run::{ControlTotal, PeriodClosed, RunEnded, Sum};
 use payfold_views::findings::{FINDINGS_MAX, FindingPage, FindingRow, ListFindings};
 use payfold_views::periods::{ListPeriods, PeriodRow};
 use serde::Serialize;
@@ -128,11 +128,14 @@ impl Row for TotalRow<'_> {
 impl Row for PeriodRow {
     const COLUMNS: &'static str = "partner day run result records:records.name \
         entries:records.entries bad:records.bad open:now.open decided:now.decided \
-        closed_by:now.closedBy";
+        closed_by";
 
     fn shown(&self, column: &str, _format: OutputFormat) -> Option<Value> {
-        let closed_by = self.now.closed_by.as_ref().filter(|_| column == "closed_by")?;
-        self.run.adjusts.as_ref().map(|_| format!("{closed_by} (adjusted since)").into())
+        let in_words = |closed: &PeriodClosed| match self.run.adjusts {
+            Some(_) => format!("{} (adjusted since)", closed.author),
+            None => closed.author.to_string(),
+        };
+        (column == "closed_by").then(|| json!(self.closed.as_ref().map(in_words)))
     }
 }
 
