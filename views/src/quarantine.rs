@@ -103,17 +103,19 @@ struct StoredNotice {
 }
 
 impl StoredNotice {
-    /// Takes a record; `None` if it is no quarantined notice.
-    fn of(message: &Delivered, record: Record) -> Option<Self> {
-        let Record { parts: Parts::Quarantine(mut notice), raw, raw_key_id } = record else {
-            return None;
-        };
+    /// Takes a notice and its bytes, without what a payer may have written.
+    fn of(
+        message: &Delivered,
+        mut notice: QuarantineRecord,
+        raw: &[u8],
+        raw_key_id: Option<KeyId>,
+    ) -> Self {
         let query = notice.source.request.target.split_once('?');
         let query_bytes = query.map_or(0, |(_, query)| query.len());
         let raw_bytes = if raw.is_empty() { query_bytes } else { raw.len() };
         mask(&mut notice.source.request);
         let evidence = Digest::of_bytes(&message.value);
-        Some(Self { position: message.position, evidence, notice, raw_bytes, raw_key_id })
+        Self { position: message.position, evidence, notice, raw_bytes, raw_key_id }
     }
 
     /// The notice with the decision on it, or the one that waits for a second person.
@@ -144,15 +146,12 @@ impl FoundNotices {
         for message in messages {
             match search::decode_undamaged(message).map_err(ReadError::Newer)? {
                 None => found.damaged.push(message.position),
-                Some(record) => {
-                    let is_wanted = match &record.parts {
-                        Parts::Quarantine(notice) => asked.takes(notice),
-                        Parts::Fact(_) | Parts::Switch(_) | Parts::Parked(_) => false,
-                    };
-                    found
-                        .notices
-                        .extend(is_wanted.then(|| StoredNotice::of(message, record)).flatten());
+                Some(Record { parts: Parts::Quarantine(notice), raw, raw_key_id }) => {
+                    if asked.takes(&notice) {
+                        found.notices.push(StoredNotice::of(message, notice, &raw, raw_key_id));
+                    }
                 }
+                Some(_) => {}
             }
         }
         Ok(found)
@@ -230,7 +229,10 @@ impl Reader {
         let message = found.ok_or(ReadError::NoNotice(position))?;
         let record = Record::decode(&message.value)
             .map_err(|error| ReadError::of_record(Topic::Quarantine, position, error))?;
-        let stored = StoredNotice::of(&message, record).ok_or(ReadError::NoNotice(position))?;
+        let Record { parts: Parts::Quarantine(notice), raw, raw_key_id } = record else {
+            return Err(ReadError::NoNotice(position));
+        };
+        let stored = StoredNotice::of(&message, notice, &raw, raw_key_id);
         self.ledger(|ledger| {
             let decisions = ledger.decisions_on_notice(position, stored.evidence);
             let decisions = decisions.cloned().collect();

@@ -94,7 +94,8 @@ struct PlacedStep {
 /// What is searched for.
 enum SearchTarget {
     Request(RequestId),
-    Orders(Vec<OrderKey>),
+    /// The message keys of orders.
+    Orders(BTreeSet<String>),
 }
 
 /// Where one partition is searched.
@@ -112,7 +113,7 @@ impl SearchTarget {
     fn takes(&self, key: &str, request_id: Option<RequestId>) -> bool {
         match self {
             Self::Request(wanted) => request_id == Some(*wanted),
-            Self::Orders(keys) => keys.iter().any(|order| order.to_string() == key),
+            Self::Orders(keys) => keys.contains(key),
         }
     }
 }
@@ -129,9 +130,10 @@ impl Reader {
             Some((id, at)) => self.steps(&SearchTarget::Request(id), at).await?,
             None => {
                 let keys = self.orders_named(accounts, &asked.what).await?;
-                let orders = self.store.load(keys.clone()).await?;
+                let wanted = keys.iter().map(OrderKey::to_message_key).collect();
+                let orders = self.store.load(keys).await?;
                 match orders.iter().flatten().map(|order| order.first_seen).min() {
-                    Some(from) => self.steps(&SearchTarget::Orders(keys), from).await?,
+                    Some(from) => self.steps(&SearchTarget::Orders(wanted), from).await?,
                     None => Vec::new(),
                 }
             }
