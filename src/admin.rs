@@ -26,8 +26,8 @@ use self::answer::{Answer, Refusal, answer, bad, problem, read};
 pub(crate) use self::backends::{NoticeBackend, ReadBackend, RebuildBackend, ReconcileBackend};
 use self::router::Router;
 pub(crate) use self::state::{Admin, Life};
-use crate::api::demo::OPEN_ORDER;
 use crate::readiness::ROLES;
+use payfold_api::demo::OPEN_ORDER;
 
 static DOCUMENT: LazyLock<String> =
     LazyLock::new(|| format!("{:#}", openapi::document(&router().operations())));

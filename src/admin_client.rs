@@ -9,12 +9,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::api::call::{Call, CallMethod, Problem};
 use crate::args::Global;
 use crate::data_dir::DataDir;
 use crate::error::Fixable;
 use crate::run_file::RunFile;
 use crate::settings;
+use payfold_api::call::{Call, CallMethod, Problem};
 
 /// Timeout of an admin call: longer than a busy database takes for a claim.
 const ANSWER_MAX: Duration = Duration::from_secs(30);

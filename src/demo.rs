@@ -12,7 +12,7 @@ use payfold_schemas::ids::{
 use payfold_schemas::record::{FactRecord, Record};
 use payfold_schemas::time::Time;
 
-use crate::api::demo::{DemoOrder, OpenedOrder};
+use payfold_api::demo::{DemoOrder, OpenedOrder};
 
 const SESSION_MS: i64 = 15 * 60 * 1_000;
 const GRACE_MS: i64 = 2 * 60 * 1_000;

@@ -6,7 +6,6 @@
 mod accounts;
 mod admin;
 mod admin_client;
-mod api;
 mod args;
 mod assembly;
 mod command;

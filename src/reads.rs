@@ -22,14 +22,14 @@ use payfold_views::trace::{FindTrace, Trace};
 
 use crate::accounts::accounts;
 use crate::admin_client::AdminClient;
-use crate::api::call::Nothing;
-use crate::api::reads::{
-    DECISIONS, FACTS, FINDINGS, MESSAGES, NOTICE, NOTICES, ORDER, ORDERS, PERIODS, STUCK, TRACE,
-};
 use crate::args::Global;
 use crate::data_dir::DataDir;
 use crate::settings::Loaded;
 use crate::{keys, queries, wiring};
+use payfold_api::call::Nothing;
+use payfold_api::reads::{
+    DECISIONS, FACTS, FINDINGS, MESSAGES, NOTICE, NOTICES, ORDER, ORDERS, PERIODS, STUCK, TRACE,
+};
 
 /// Where a command reads.
 pub(crate) enum Reads<'l> {

@@ -9,7 +9,7 @@ use payfold_schemas::ids::Author;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::api::call::{Call, Problem};
+use payfold_api::call::{Call, Problem};
 
 /// The longest accepted reason.
 const REASON_CHARS: usize = 1_000;

@@ -4,7 +4,7 @@ use payfold_partners::token::Permission;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::api::call::{Call, CallMethod, Problem};
+use payfold_api::call::{Call, CallMethod, Problem};
 
 /// The name of the token among the security schemes.
 pub(super) const BEARER: &str = "adminToken";

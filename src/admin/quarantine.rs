@@ -15,8 +15,8 @@ use super::answer::{Answer, Refusal, answer, assert_reason, bad, read};
 use super::backends::NoticeBackend;
 use super::router::Router;
 use super::state::Admin;
-use crate::api::decisions::WithdrawRequest;
-use crate::api::quarantine::{
+use payfold_api::decisions::WithdrawRequest;
+use payfold_api::quarantine::{
     DECIDE, DecideNotice, JUDGE, Judge, JudgedNotice, ReadNotice, WITHDRAW,
 };
 

@@ -19,7 +19,7 @@ use super::backends::quarantined;
 use super::names::position_of;
 use super::router::Router;
 use super::state::Admin;
-use crate::api::raw::{READ_RAW, RawNotice, ReadRaw};
+use payfold_api::raw::{READ_RAW, RawNotice, ReadRaw};
 
 /// The unsealed bytes of a record, and the account they belong to.
 struct FoundNotice {

@@ -19,7 +19,7 @@ use super::backends::ReadBackend;
 use super::names::{OrderNames, order_of, position_of, topic_of};
 use super::router::Router;
 use super::state::Admin;
-use crate::api::reads::{
+use payfold_api::reads::{
     DECISIONS, FACTS, FINDINGS, MESSAGES, NOTICE, NOTICES, ORDER, ORDERS, PERIODS, STUCK, TRACE,
 };
 

@@ -12,8 +12,8 @@ use super::answer::{Answer, Refusal, answer, assert_reason, read};
 use super::backends::RebuildBackend;
 use super::router::Router;
 use super::state::Admin;
-use crate::api::call::Call;
-use crate::api::rebuild::{
+use payfold_api::call::Call;
+use payfold_api::rebuild::{
     BUILDS, Build, Builds, DROP, DropBuild, MovePublication, PAUSE, PaceBuild, PacedBuild, RESUME,
     ROLL_BACK, START, SWITCH, StartBuild,
 };

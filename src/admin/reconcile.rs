@@ -19,10 +19,10 @@ use super::backends::Outcome;
 use super::names::{FlagNames, day_of, flag_of, partner_of};
 use super::router::Router;
 use super::state::Admin;
-use crate::api::decisions::{
+use payfold_api::decisions::{
     DECIDE_FINDING, DECIDE_FLAG, DecideRequest, WITHDRAW_FINDING, WITHDRAW_FLAG, WithdrawRequest,
 };
-use crate::api::reconcile::{
+use payfold_api::reconcile::{
     CLOSE, COMPARE, CompareFile, QUERY, QueryPartner, RUN, RunState, Ticket,
 };
 

@@ -13,7 +13,7 @@ use super::answer::problem;
 use super::body;
 use super::operation::Operation;
 use super::state::Admin;
-use crate::api::call::{Call, CallMethod};
+use payfold_api::call::{Call, CallMethod};
 
 /// A path and its routes.
 struct Path {

@@ -5,11 +5,11 @@ use anyhow::Context;
 use payfold_schemas::position::Position;
 
 use crate::admin_client::AdminClient;
-use crate::api::raw::{READ_RAW, RawNotice, ReadRaw};
 use crate::args::Global;
 use crate::data_dir::DataDir;
 use crate::output;
 use crate::settings::Settings;
+use payfold_api::raw::{READ_RAW, RawNotice, ReadRaw};
 
 /// A client that reads notices as received, with the reason.
 pub(crate) struct RawReader {

@@ -11,8 +11,8 @@ mod plan;
 mod status;
 
 use crate::admin_client::AdminClient;
-use crate::api::rebuild::{PAUSE, RESUME, ROLL_BACK, SWITCH};
 use crate::args::{Global, RebuildCommand};
+use payfold_api::rebuild::{PAUSE, RESUME, ROLL_BACK, SWITCH};
 
 /// Runs one of its commands.
 pub(crate) fn run(global: &Global, command: &RebuildCommand) -> anyhow::Result<()> {

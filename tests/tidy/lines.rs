@@ -88,7 +88,7 @@ const METRIC_ROLES: [&str; 10] = [
     "vault",
 ];
 
-const OUR_CRATES: [&str; 15] = [
+const OUR_CRATES: [&str; 16] = [
     "payfold_schemas",
     "payfold_engines",
     "payfold_partners",
@@ -104,6 +104,7 @@ const OUR_CRATES: [&str; 15] = [
     "payfold_report",
     "payfold_verify",
     "payfold_views",
+    "payfold_api",
 ];
 
 /// What a log line may never show.

@@ -12,7 +12,7 @@ const FILE_LINES_MAX: usize = 400;
 const DECISION_LINES_MAX: usize = 60;
 
 /// The packages of this workspace that each of them may depend on. The root may depend on all.
-const DIRECTIONS: [(&str, &[&str]); 17] = [
+const DIRECTIONS: [(&str, &[&str]); 18] = [
     ("payfold-schemas", &[]),
     ("payfold-engines", &["payfold-schemas"]),
     ("payfold-partners", &["payfold-schemas"]),
@@ -54,6 +54,16 @@ const DIRECTIONS: [(&str, &[&str]); 17] = [
             "payfold-projector",
             "payfold-reconcile",
             "payfold-reconciler",
+        ],
+    ),
+    (
+        "payfold-api",
+        &[
+            "payfold-schemas",
+            "payfold-partners",
+            "payfold-projector",
+            "payfold-reconcile",
+            "payfold-views",
         ],
     ),
     ("payfold-sandbox", BELOW_ROLES),

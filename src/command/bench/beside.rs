@@ -20,14 +20,14 @@ use serde::Serialize;
 
 use super::process::ServerProcess;
 use crate::admin_client::AdminClient;
-use crate::api::call::Nothing;
-use crate::api::rebuild::{BUILDS, Build, DROP, DropBuild, START, StartBuild};
 use crate::args::{BenchRebuildArgs, Global, OutputFormat};
 use crate::command::block_on::block_on;
 use crate::data_dir::DataDir;
 use crate::output;
 use crate::settings::Settings;
 use crate::wiring::{self, Need};
+use payfold_api::call::Nothing;
+use payfold_api::rebuild::{BUILDS, Build, DROP, DropBuild, START, StartBuild};
 
 /// Keep-alive connections of the load.
 const CONNECTIONS: usize = 64;

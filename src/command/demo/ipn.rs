@@ -13,7 +13,6 @@ use payfold_schemas::order::{Order, OrderState};
 use payfold_schemas::time::Time;
 
 use crate::admin_client::AdminClient;
-use crate::api::demo::{DemoOrder, OPEN_ORDER, OpenedOrder};
 use crate::args::{DemoIpnArgs, Global};
 use crate::command::block_on::block_on;
 use crate::data_dir::DataDir;
@@ -22,6 +21,7 @@ use crate::error::Fixable;
 use crate::run_file::RunFile;
 use crate::settings::{self, Loaded};
 use crate::{output, wiring};
+use payfold_api::demo::{DemoOrder, OPEN_ORDER, OpenedOrder};
 
 /// How long the command waits for the fold.
 const WATCH_MAX: Duration = Duration::from_secs(10);

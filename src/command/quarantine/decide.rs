@@ -12,10 +12,6 @@ use serde_json::{Value, json};
 use super::filter;
 use super::list::in_words;
 use crate::admin_client::AdminClient;
-use crate::api::decisions::WithdrawRequest;
-use crate::api::quarantine::{
-    DECIDE, DecideNotice, JUDGE, Judge, JudgedNotice, ReadNotice, WITHDRAW,
-};
 use crate::args::{
     DismissArgs, Global, OutputArgs, OutputFormat, PageArgs, ReleaseArgs, WithdrawNoticesArgs,
 };
@@ -25,6 +21,10 @@ use crate::listing::{self, Row, show_money};
 use crate::output;
 use crate::reads::Reads;
 use crate::settings;
+use payfold_api::decisions::WithdrawRequest;
+use payfold_api::quarantine::{
+    DECIDE, DecideNotice, JUDGE, Judge, JudgedNotice, ReadNotice, WITHDRAW,
+};
 
 /// The only refusal code of the rule on time.
 const STALE: &str = "timestamp_out_of_window";

@@ -8,13 +8,13 @@ use payfold_projector::rebuild::status::BuildState;
 
 use super::status;
 use crate::admin_client::AdminClient;
-use crate::api::call::{Call, Nothing};
-use crate::api::rebuild::{
-    BUILDS, DROP, DropBuild, MovePublication, PaceBuild, PacedBuild, START, StartBuild,
-};
 use crate::args::{MoveArgs, ReasonArgs, StartArgs};
 use crate::error::Fixable;
 use crate::output;
+use payfold_api::call::{Call, Nothing};
+use payfold_api::rebuild::{
+    BUILDS, DROP, DropBuild, MovePublication, PaceBuild, PacedBuild, START, StartBuild,
+};
 
 /// Interval between two checks whether a switch is complete.
 const POLL: Duration = Duration::from_millis(200);

@@ -8,11 +8,11 @@ use payfold_projector::rebuild::status::{BuildState, BuildStatus};
 use serde_json::{Value, json};
 
 use crate::admin_client::AdminClient;
-use crate::api::call::Nothing;
-use crate::api::rebuild::BUILDS;
 use crate::args::{OutputFormat, StatusArgs};
 use crate::listing::{self, Row};
 use crate::output;
+use payfold_api::call::Nothing;
+use payfold_api::rebuild::BUILDS;
 
 const POLL: Duration = Duration::from_millis(500);
 

@@ -15,16 +15,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::admin_client::AdminClient;
-use crate::api::call::{Call, Nothing};
-use crate::api::decisions::{
-    DECIDE_FINDING, DECIDE_FLAG, DecideRequest, WITHDRAW_FINDING, WITHDRAW_FLAG, WithdrawRequest,
-};
-use crate::api::reconcile::{
-    CLOSE, COMPARE, CompareFile, QUERY, QueryPartner, RUN, RunState, Ticket,
-};
 use crate::args::{DecideArgs, Global, OutputFormat, ReconcileRunArgs, WithdrawArgs};
 use crate::error::{DifferencesFound, Fixable, unreadable};
 use crate::output;
+use payfold_api::call::{Call, Nothing};
+use payfold_api::decisions::{
+    DECIDE_FINDING, DECIDE_FLAG, DecideRequest, WITHDRAW_FINDING, WITHDRAW_FLAG, WithdrawRequest,
+};
+use payfold_api::reconcile::{
+    CLOSE, COMPARE, CompareFile, QUERY, QueryPartner, RUN, RunState, Ticket,
+};
 
 /// Interval between two checks of a run's progress.
 const POLL: Duration = Duration::from_millis(200);

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A call that takes a `Q` and answers with an `A`, both JSON.
-pub(crate) struct Call<Q, A> {
+pub struct Call<Q, A> {
     /// The path, with names such as `{partner}` to be filled in.
     pub path: &'static str,
     /// What the call does, for its description.
@@ -25,7 +25,7 @@ pub(crate) struct Call<Q, A> {
 
 /// The HTTP method of a call, and where its request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CallMethod {
+pub enum CallMethod {
     /// In the query of a GET.
     Get,
     /// In the body of a POST.
@@ -38,21 +38,17 @@ pub(crate) enum CallMethod {
 
 impl<Q, A> Call<Q, A> {
     /// A GET with the request in its query, which needs the permission to read.
-    pub(crate) const fn get(path: &'static str, summary: &'static str) -> Self {
+    pub const fn get(path: &'static str, summary: &'static str) -> Self {
         Self::new(CallMethod::Get, path, summary, Permission::Read)
     }
 
     /// A POST with the request in its body.
-    pub(crate) const fn post(
-        permission: Permission,
-        path: &'static str,
-        summary: &'static str,
-    ) -> Self {
+    pub const fn post(permission: Permission, path: &'static str, summary: &'static str) -> Self {
         Self::new(CallMethod::Post, path, summary, permission)
     }
 
     /// A POST with the request in its query.
-    pub(crate) const fn post_query(
+    pub const fn post_query(
         permission: Permission,
         path: &'static str,
         summary: &'static str,
@@ -61,11 +57,7 @@ impl<Q, A> Call<Q, A> {
     }
 
     /// A POST of a file, with the request in its query.
-    pub(crate) const fn upload(
-        permission: Permission,
-        path: &'static str,
-        summary: &'static str,
-    ) -> Self {
+    pub const fn upload(permission: Permission, path: &'static str, summary: &'static str) -> Self {
         Self::new(CallMethod::Upload, path, summary, permission)
     }
 
@@ -79,17 +71,17 @@ impl<Q, A> Call<Q, A> {
     }
 
     /// A call that is answered with another status.
-    pub(crate) const fn answered_with(self, status: u16) -> Self {
+    pub const fn answered_with(self, status: u16) -> Self {
         Self { status, ..self }
     }
 
     /// A call that may read every order, or a whole topic, before it is answered.
-    pub(crate) const fn slow(self) -> Self {
+    pub const fn slow(self) -> Self {
         Self { is_slow: true, ..self }
     }
 
     /// The path with these names filled in, in their order.
-    pub(crate) fn path_of(&self, names: &[&str]) -> String {
+    pub fn path_of(&self, names: &[&str]) -> String {
         let mut names = names.iter();
         let parts = self.path.split('/').map(|part| match part.starts_with('{') {
             true => names.next().copied().unwrap_or_default(),
@@ -101,11 +93,11 @@ impl<Q, A> Call<Q, A> {
 
 /// A request without members.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, Serialize)]
-pub(crate) struct Nothing {}
+pub struct Nothing {}
 
 /// A problem document (RFC 9457): why a call was refused.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
-pub(crate) struct Problem {
+pub struct Problem {
     /// `urn:payfold:problem:` and the code.
     #[serde(rename = "type")]
     pub kind: String,

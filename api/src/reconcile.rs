@@ -6,23 +6,23 @@ use payfold_schemas::run::{PeriodClosed, RunEnded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::call::{Call, Nothing};
+use crate::call::{Call, Nothing};
 
-pub(crate) const COMPARE: Call<CompareFile, Ticket> = Call::upload(
+pub const COMPARE: Call<CompareFile, Ticket> = Call::upload(
     Permission::Settle,
     "/v1/reconcile/{partner}",
     "Compares the records in the body with the orders of a day",
 )
 .answered_with(202);
-pub(crate) const QUERY: Call<QueryPartner, Ticket> = Call::post_query(
+pub const QUERY: Call<QueryPartner, Ticket> = Call::post_query(
     Permission::Settle,
     "/v1/reconcile/{partner}/query",
     "Asks the partner for each payment of a day, and compares its answers",
 )
 .answered_with(202);
-pub(crate) const RUN: Call<Nothing, RunState> =
+pub const RUN: Call<Nothing, RunState> =
     Call::get("/v1/reconcile/runs/{ticket}", "Shows the progress or result of a comparison");
-pub(crate) const CLOSE: Call<Nothing, PeriodClosed> = Call::post_query(
+pub const CLOSE: Call<Nothing, PeriodClosed> = Call::post_query(
     Permission::Settle,
     "/v1/periods/{partner}/{day}/close",
     "Closes a day on which all findings are settled",
@@ -31,7 +31,7 @@ pub(crate) const CLOSE: Call<Nothing, PeriodClosed> = Call::post_query(
 /// Compares a file with the orders of a day.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct CompareFile {
+pub struct CompareFile {
     /// The day in the zone of the partner's records, such as 2026-01-31; yesterday if absent.
     pub day: Option<String>,
     /// The name of the file.
@@ -44,7 +44,7 @@ pub(crate) struct CompareFile {
 /// Asks a partner for the payments of a day.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct QueryPartner {
+pub struct QueryPartner {
     /// The day in the zone of the partner's records, such as 2026-01-31; yesterday if absent.
     pub day: Option<String>,
     /// Whether the answers replace a file.
@@ -54,7 +54,7 @@ pub(crate) struct QueryPartner {
 
 /// A comparison that has begun.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
-pub(crate) struct Ticket {
+pub struct Ticket {
     /// The id of the comparison.
     pub ticket: String,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Ticket {
 /// The progress or result of a comparison.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(tag = "state", rename_all = "lowercase")]
-pub(crate) enum RunState {
+pub enum RunState {
     /// The comparison runs.
     Running {
         /// What the comparison does now.

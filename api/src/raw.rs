@@ -5,9 +5,9 @@ use payfold_schemas::notice_source::RecordedRequest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::call::Call;
+use crate::call::Call;
 
-pub(crate) const READ_RAW: Call<ReadRaw, RawNotice> = Call::post(
+pub const READ_RAW: Call<ReadRaw, RawNotice> = Call::post(
     Permission::ReadBytes,
     "/v1/raw/{topic}/{position}",
     "Returns the raw bytes of a notice, once the read is published on `findings`",
@@ -16,14 +16,14 @@ pub(crate) const READ_RAW: Call<ReadRaw, RawNotice> = Call::post(
 /// Asks for the bytes of a notice.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ReadRaw {
+pub struct ReadRaw {
     /// Why: 1 to 1,000 characters.
     pub reason: String,
 }
 
 /// The raw bytes of a notice.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
-pub(crate) struct RawNotice {
+pub struct RawNotice {
     /// The request around the body.
     pub request: RecordedRequest,
     /// The body in hex.

@@ -7,36 +7,36 @@ use payfold_projector::rebuild::status::BuildStatus;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::call::{Call, Nothing};
+use crate::call::{Call, Nothing};
 
-pub(crate) const BUILDS: Call<Nothing, Builds> =
+pub const BUILDS: Call<Nothing, Builds> =
     Call::get("/v1/rebuild", "Shows the progress of each projection build");
-pub(crate) const START: Call<StartBuild, Build> =
+pub const START: Call<StartBuild, Build> =
     Call::post(Permission::Operate, "/v1/rebuild", "Folds the log into new tables")
         .answered_with(202);
-pub(crate) const PAUSE: Call<PaceBuild, PacedBuild> =
+pub const PAUSE: Call<PaceBuild, PacedBuild> =
     Call::post(Permission::Operate, "/v1/rebuild/pause", "Pauses the build in progress");
-pub(crate) const RESUME: Call<PaceBuild, PacedBuild> =
+pub const RESUME: Call<PaceBuild, PacedBuild> =
     Call::post(Permission::Operate, "/v1/rebuild/resume", "Resumes the build in progress");
-pub(crate) const SWITCH: Call<MovePublication, DecidedSwitch> =
+pub const SWITCH: Call<MovePublication, DecidedSwitch> =
     Call::post(Permission::Operate, "/v1/rebuild/switch", "Publishes from the build in progress")
         .answered_with(202)
         .slow();
-pub(crate) const ROLL_BACK: Call<MovePublication, DecidedSwitch> = Call::post(
+pub const ROLL_BACK: Call<MovePublication, DecidedSwitch> = Call::post(
     Permission::Operate,
     "/v1/rebuild/rollback",
     "Returns publication to an earlier build",
 )
 .answered_with(202)
 .slow();
-pub(crate) const DROP: Call<DropBuild, Build> =
+pub const DROP: Call<DropBuild, Build> =
     Call::post(Permission::Operate, "/v1/rebuild/drop", "Drops the tables of a build")
         .answered_with(202);
 
 /// Starts a build.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(crate) struct StartBuild {
+pub struct StartBuild {
     /// Why: 1 to 1,000 characters.
     pub reason: String,
     /// Whether one rule of the fold is broken on purpose; in the demo only.
@@ -49,7 +49,7 @@ pub(crate) struct StartBuild {
 /// Pauses or resumes the build in progress.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(crate) struct PaceBuild {
+pub struct PaceBuild {
     /// Why: 1 to 1,000 characters.
     pub reason: String,
     /// Facts a second at most from now on; as before if absent.
@@ -59,7 +59,7 @@ pub(crate) struct PaceBuild {
 /// Publishes from another build.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(crate) struct MovePublication {
+pub struct MovePublication {
     /// Why: 1 to 1,000 characters.
     pub reason: String,
     /// The build; if absent the build in progress, or for a rollback the previous build.
@@ -72,7 +72,7 @@ pub(crate) struct MovePublication {
 /// Drops a build.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(crate) struct DropBuild {
+pub struct DropBuild {
     /// Why: 1 to 1,000 characters.
     pub reason: String,
     /// The build.
@@ -81,21 +81,21 @@ pub(crate) struct DropBuild {
 
 /// All projection builds.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
-pub(crate) struct Builds {
+pub struct Builds {
     /// One entry for each build.
     pub builds: Vec<BuildStatus>,
 }
 
 /// A build by its number.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, Serialize)]
-pub(crate) struct Build {
+pub struct Build {
     /// The number of its tables.
     pub build: u32,
 }
 
 /// A build that was paused or resumed.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, Serialize)]
-pub(crate) struct PacedBuild {
+pub struct PacedBuild {
     /// The number of its tables.
     pub build: u32,
     /// Whether the build is paused.

@@ -12,17 +12,17 @@ use payfold_schemas::released::Because;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::call::Call;
-use super::decisions::WithdrawRequest;
+use crate::call::Call;
+use crate::decisions::WithdrawRequest;
 
-pub(crate) const JUDGE: Call<Judge, JudgedNotice> =
+pub const JUDGE: Call<Judge, JudgedNotice> =
     Call::get("/v1/quarantine/{position}", "Judges a notice by the keys and profiles in force");
-pub(crate) const DECIDE: Call<DecideNotice, Decided> = Call::post(
+pub const DECIDE: Call<DecideNotice, Decided> = Call::post(
     Permission::Release,
     "/v1/quarantine/{position}/decision",
     "Releases or dismisses a notice",
 );
-pub(crate) const WITHDRAW: Call<WithdrawRequest, WithdrawnDecision> = Call::post(
+pub const WITHDRAW: Call<WithdrawRequest, WithdrawnDecision> = Call::post(
     Permission::Release,
     "/v1/quarantine/{position}/withdrawal",
     "Withdraws a first decision on a notice",
@@ -31,14 +31,14 @@ pub(crate) const WITHDRAW: Call<WithdrawRequest, WithdrawnDecision> = Call::post
 /// Asks whether a notice can be released.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Judge {
+pub struct Judge {
     /// The reason for a release; if absent the notice is only read.
     pub because: Option<Because>,
 }
 
 /// A notice, judged by the keys and profiles in force.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
-pub(crate) struct JudgedNotice {
+pub struct JudgedNotice {
     /// The digest of the stored record.
     pub evidence: Digest,
     /// The content of the notice; null if it can't be read.
@@ -50,7 +50,7 @@ pub(crate) struct JudgedNotice {
 /// The content of a notice.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ReadNotice {
+pub struct ReadNotice {
     /// The order it names.
     pub order: OrderKey,
     /// The status of the payment.
@@ -66,7 +66,7 @@ pub(crate) struct ReadNotice {
 /// Releases or dismisses a notice.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct DecideNotice {
+pub struct DecideNotice {
     /// Whether the notice is released or dismissed.
     pub verdict: NoticeVerdict,
     /// Why the notice can be released now; for a release only.

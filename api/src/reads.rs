@@ -11,44 +11,44 @@ use payfold_views::quarantine::{ListNotices, NoticeHistory, NoticePage};
 use payfold_views::stuck::{ListStuck, StuckPage};
 use payfold_views::trace::{FindTrace, Trace};
 
-use super::call::{Call, Nothing};
+use crate::call::{Call, Nothing};
 
-pub(crate) const ORDERS: Call<ListOrders, OrderPage> =
+pub const ORDERS: Call<ListOrders, OrderPage> =
     Call::get("/v1/orders", "Lists orders by their first-seen time, newest last");
-pub(crate) const ORDER: Call<Nothing, OrderRow> =
+pub const ORDER: Call<Nothing, OrderRow> =
     Call::get("/v1/orders/{partner}/{merchant}/{order}", "Shows an order");
-pub(crate) const FACTS: Call<Nothing, OrderFacts> = Call::get(
+pub const FACTS: Call<Nothing, OrderFacts> = Call::get(
     "/v1/orders/{partner}/{merchant}/{order}/facts",
     "Lists the facts of an order, with what each changed",
 );
-pub(crate) const STUCK: Call<ListStuck, StuckPage> = Call::get(
+pub const STUCK: Call<ListStuck, StuckPage> = Call::get(
     "/v1/stuck",
     "Lists the orders with an outcome that partners are queried for, with these queries",
 )
 .slow();
-pub(crate) const TRACE: Call<FindTrace, Trace> = Call::get(
+pub const TRACE: Call<FindTrace, Trace> = Call::get(
     "/v1/trace",
     "Lists what the log has about a request, a partner's reference or an order, by time",
 )
 .slow();
-pub(crate) const FINDINGS: Call<ListFindings, FindingPage> =
+pub const FINDINGS: Call<ListFindings, FindingPage> =
     Call::get("/v1/findings", "Lists findings by id, with the queries about their orders").slow();
-pub(crate) const DECISIONS: Call<ListDecisions, DecisionPage> = Call::get(
+pub const DECISIONS: Call<ListDecisions, DecisionPage> = Call::get(
     "/v1/decisions",
     "Lists people's decisions on findings, flags and quarantined notices, oldest first",
 )
 .slow();
-pub(crate) const PERIODS: Call<ListPeriods, Periods> =
+pub const PERIODS: Call<ListPeriods, Periods> =
     Call::get("/v1/periods", "Lists the days that were compared, each with its last run").slow();
-pub(crate) const NOTICES: Call<ListNotices, NoticePage> =
+pub const NOTICES: Call<ListNotices, NoticePage> =
     Call::get("/v1/quarantine", "Lists quarantined notices, oldest first, with their decisions")
         .slow();
-pub(crate) const NOTICE: Call<Nothing, NoticeHistory> = Call::get(
+pub const NOTICE: Call<Nothing, NoticeHistory> = Call::get(
     "/v1/quarantine/{position}/history",
     "Shows a quarantined notice and every decision on it",
 )
 .slow();
-pub(crate) const MESSAGES: Call<ListMessages, MessagePage> = Call::get(
+pub const MESSAGES: Call<ListMessages, MessagePage> = Call::get(
     "/v1/topics/{topic}/messages",
     "Lists the messages of a topic, without the bytes of notices",
 )

@@ -6,9 +6,9 @@ use payfold_schemas::money::{Amount, Currency};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::call::Call;
+use crate::call::Call;
 
-pub(crate) const OPEN_ORDER: Call<DemoOrder, OpenedOrder> = Call::post(
+pub const OPEN_ORDER: Call<DemoOrder, OpenedOrder> = Call::post(
     Permission::Operate,
     "/v1/demo/orders",
     "Opens an order on the sandbox account; in the demo only",
@@ -18,7 +18,7 @@ pub(crate) const OPEN_ORDER: Call<DemoOrder, OpenedOrder> = Call::post(
 /// An order to open.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(crate) struct DemoOrder {
+pub struct DemoOrder {
     /// The amount in minor units.
     pub amount: Amount,
     /// ISO 4217, with minor units.
@@ -28,7 +28,7 @@ pub(crate) struct DemoOrder {
 /// An open order of the demo.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct OpenedOrder {
+pub struct OpenedOrder {
     /// The key of the order.
     pub order: OrderKey,
     /// The ref of its session.

@@ -7,21 +7,21 @@ use payfold_schemas::fact::Verdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::call::Call;
+use crate::call::Call;
 
-pub(crate) const DECIDE_FINDING: Call<DecideRequest, Decided> =
+pub const DECIDE_FINDING: Call<DecideRequest, Decided> =
     Call::post(Permission::Settle, "/v1/findings/{finding}/decision", "Decides a finding");
-pub(crate) const WITHDRAW_FINDING: Call<WithdrawRequest, WithdrawnDecision> = Call::post(
+pub const WITHDRAW_FINDING: Call<WithdrawRequest, WithdrawnDecision> = Call::post(
     Permission::Settle,
     "/v1/findings/{finding}/withdrawal",
     "Withdraws a first decision on a finding",
 );
-pub(crate) const DECIDE_FLAG: Call<DecideRequest, Decided> = Call::post(
+pub const DECIDE_FLAG: Call<DecideRequest, Decided> = Call::post(
     Permission::Settle,
     "/v1/orders/{partner}/{merchant}/{order}/flags/{flag}/decision",
     "Decides a flag of an order",
 );
-pub(crate) const WITHDRAW_FLAG: Call<WithdrawRequest, WithdrawnDecision> = Call::post(
+pub const WITHDRAW_FLAG: Call<WithdrawRequest, WithdrawnDecision> = Call::post(
     Permission::Settle,
     "/v1/orders/{partner}/{merchant}/{order}/flags/{flag}/withdrawal",
     "Withdraws a first decision on a flag",
@@ -30,7 +30,7 @@ pub(crate) const WITHDRAW_FLAG: Call<WithdrawRequest, WithdrawnDecision> = Call:
 /// Decides a finding or a flag.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct DecideRequest {
+pub struct DecideRequest {
     /// The record that is taken as right.
     pub accept: Verdict,
     /// Why: 1 to 1,000 characters.
@@ -40,7 +40,7 @@ pub(crate) struct DecideRequest {
 /// Withdraws a first decision; its author alone can.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WithdrawRequest {
+pub struct WithdrawRequest {
     /// Why: 1 to 1,000 characters.
     pub reason: String,
 }
