@@ -55,7 +55,7 @@ impl<'l> Reads<'l> {
         match self {
             Self::Listener(client) => client.call(&ORDERS, &[], asked),
             Self::Engines(loaded, reader) => {
-                let is_by_account = asked.reference.is_some();
+                let is_by_account = asked.needs_accounts();
                 let accounts = if is_by_account { accounts(loaded)? } else { Vec::new() };
                 reader.orders(&accounts, asked).await.map_err(unread)
             }

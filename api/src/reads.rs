@@ -1,6 +1,8 @@
 //! Owns the calls that read: orders, findings, decisions, compared days, quarantined notices,
 //! traces and the messages of topics.
 
+use payfold_schemas::ids::Author;
+use payfold_schemas::token::TokenRole;
 use payfold_views::decisions::{DecisionPage, ListDecisions};
 use payfold_views::facts::OrderFacts;
 use payfold_views::findings::{FindingPage, ListFindings};
@@ -8,11 +10,20 @@ use payfold_views::messages::{ListMessages, MessagePage};
 use payfold_views::orders::{ListOrders, OrderPage, OrderRow};
 use payfold_views::periods::{ListPeriods, Periods};
 use payfold_views::quarantine::{ListNotices, NoticeHistory, NoticePage};
+use payfold_views::search::{FoundOrders, SearchOrders};
 use payfold_views::stuck::{ListStuck, StuckPage};
 use payfold_views::trace::{FindTrace, Trace};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::call::{Call, Nothing};
 
+pub const PERSON: Call<Nothing, Person> =
+    Call::get("/v1/person", "Shows the owner of the token that the call is made with");
+pub const SEARCH: Call<SearchOrders, FoundOrders> = Call::get(
+    "/v1/search",
+    "Finds the orders that a text names: an order's id, or a reference of the shop or the partner",
+);
 pub const ORDERS: Call<ListOrders, OrderPage> =
     Call::get("/v1/orders", "Lists orders by their first-seen time, newest last");
 pub const ORDER: Call<Nothing, OrderRow> =
@@ -53,3 +64,12 @@ pub const MESSAGES: Call<ListMessages, MessagePage> = Call::get(
     "Lists the messages of a topic, without the bytes of notices",
 )
 .slow();
+
+/// The owner of a token: the author of every action with it.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
+pub struct Person {
+    /// The owner's name.
+    pub name: Author,
+    /// What the owner may do.
+    pub role: TokenRole,
+}

@@ -1,7 +1,7 @@
 //! Owns the admin calls that read: orders, findings, decisions, compared days, quarantined notices,
 //! traces and the messages of topics.
 
-use actix_web::web::{self, Data, Query};
+use actix_web::web::{self, Data, Query, ReqData};
 use payfold_engines::EngineError;
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
 use payfold_views::decisions::ListDecisions;
@@ -11,6 +11,7 @@ use payfold_views::messages::ListMessages;
 use payfold_views::orders::ListOrders;
 use payfold_views::periods::ListPeriods;
 use payfold_views::quarantine::ListNotices;
+use payfold_views::search::SearchOrders;
 use payfold_views::stuck::ListStuck;
 use payfold_views::trace::FindTrace;
 
@@ -20,11 +21,14 @@ use super::names::{OrderNames, order_of, position_of, topic_of};
 use super::router::Router;
 use super::state::Admin;
 use payfold_api::reads::{
-    DECISIONS, FACTS, FINDINGS, MESSAGES, NOTICE, NOTICES, ORDER, ORDERS, PERIODS, STUCK, TRACE,
+    DECISIONS, FACTS, FINDINGS, MESSAGES, NOTICE, NOTICES, ORDER, ORDERS, PERIODS, PERSON, Person,
+    SEARCH, STUCK, TRACE,
 };
 
 /// The routes.
 pub(super) fn route(router: &mut Router) {
+    router.call(&PERSON, person);
+    router.call(&SEARCH, search);
     router.call(&ORDERS, orders);
     router.call(&ORDER, order);
     router.call(&FACTS, facts);
@@ -38,9 +42,18 @@ pub(super) fn route(router: &mut Router) {
     router.call(&MESSAGES, messages);
 }
 
+async fn person(person: ReqData<Person>) -> Answer {
+    answer(&PERSON, &*person)
+}
+
+async fn search(asked: Query<SearchOrders>, admin: Data<Admin>) -> Answer {
+    let found = backend(&admin)?.reader.search(&accounts(&admin)?, &asked).await;
+    answer(&SEARCH, &found.map_err(unread)?)
+}
+
 async fn orders(asked: Query<ListOrders>, admin: Data<Admin>) -> Answer {
     let backend = backend(&admin)?;
-    let accounts = if asked.reference.is_some() { accounts(&admin)? } else { Vec::new() };
+    let accounts = if asked.needs_accounts() { accounts(&admin)? } else { Vec::new() };
     let page = backend.reader.orders(&accounts, &asked).await;
     answer(&ORDERS, &page.map_err(unread)?)
 }

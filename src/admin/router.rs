@@ -96,7 +96,8 @@ async fn authorized(
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse, Error> {
     let admin = request.app_data::<Data<Admin>>().expect("the admin listener has its state");
-    let author = admin.authorize(&request, permission)?;
-    request.extensions_mut().insert(author);
+    let person = admin.authorize(&request, permission)?;
+    request.extensions_mut().insert(person.name.clone());
+    request.extensions_mut().insert(person);
     next.call(request).await
 }

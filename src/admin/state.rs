@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use actix_web::dev::ServiceRequest;
 use arc_swap::ArcSwap;
+use payfold_api::reads::Person;
 use payfold_engines::clock::Clock;
 use payfold_engines::log::EventLog;
 use payfold_partners::directory::Directory;
 use payfold_partners::token::{Permission, TokenEntry};
-use payfold_schemas::ids::Author;
 use prometheus::Registry;
 
 use super::answer::Refusal;
@@ -49,20 +49,20 @@ pub(crate) struct Admin {
 }
 
 impl Admin {
-    /// The author of a call: the owner of its token. Errors: no valid token; the owner's role may
-    /// not make the call.
+    /// Who makes a call: the owner of its token. Errors: no valid token; the owner's role may not
+    /// make the call.
     pub(super) fn authorize(
         &self,
         request: &ServiceRequest,
         permission: Permission,
-    ) -> Result<Author, Refusal> {
+    ) -> Result<Person, Refusal> {
         let header = request.headers().get("authorization");
         let token = header.and_then(|header| header.to_str().ok()?.strip_prefix("Bearer "));
         let token = token.ok_or(Refusal::Unauthenticated)?;
         let tokens = self.tokens.load();
         let entry = TokenEntry::find(&tokens, token.as_bytes()).ok_or(Refusal::Unauthenticated)?;
         if permission.is_of(entry.role) {
-            return Ok(entry.name.clone());
+            return Ok(Person { name: entry.name.clone(), role: entry.role });
         }
         let (author, role) = (entry.name.clone(), entry.role.as_str());
         let path = request.match_pattern().unwrap_or_default();

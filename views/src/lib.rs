@@ -11,6 +11,7 @@ pub mod periods;
 pub mod quarantine;
 pub mod queries;
 pub mod reader;
+pub mod search;
 pub mod stuck;
 #[cfg(test)]
 mod testbed;

@@ -66,6 +66,8 @@ pub struct ListOrders {
     pub flag: Option<Flag>,
     /// Only orders with this reference of the shop: all of them, on one page.
     pub reference: Option<Reference>,
+    /// Only orders first seen at this time or later.
+    pub since: Option<Time>,
     /// Only orders first seen before this time.
     pub before: Option<Time>,
     /// The most orders of the page, at most 500, which is the default.
@@ -84,11 +86,17 @@ pub struct OrderPage {
 }
 
 impl ListOrders {
+    /// Whether orders are searched for by what names them at each account.
+    pub fn needs_accounts(&self) -> bool {
+        self.reference.is_some()
+    }
+
     fn takes(&self, order: &Order) -> bool {
         let raised =
             |flag| order.summary.flags.iter().any(|raised| raised.flag == flag && raised.is_open());
         self.state.is_none_or(|state| order.summary.state == state)
             && self.flag.is_none_or(raised)
+            && self.since.is_none_or(|since| order.first_seen >= since)
             && self.before.is_none_or(|before| order.first_seen < before)
     }
 }
@@ -103,7 +111,8 @@ impl Reader {
         let keep = async |order: Order| Ok(asked.takes(&order).then(|| OrderRow::from(order)));
         let Some(reference) = &asked.reference else {
             let until = asked.before.unwrap_or(Time::from_unix_nanos(i64::MAX));
-            let scan = Scan::Created { from: Time::from_unix_nanos(i64::MIN), until };
+            let from = asked.since.unwrap_or(Time::from_unix_nanos(i64::MIN));
+            let scan = Scan::Created { from, until };
             let range = Range { limit: asked.limit, after: asked.after.as_deref() };
             let (orders, next) = self.rows_of(scan, range, &keep).await?;
             return Ok(OrderPage { orders, next });

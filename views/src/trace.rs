@@ -4,12 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use payfold_engines::log::{Delivered, Topic};
-use payfold_engines::orders::Scan;
 use payfold_kit::search;
 use payfold_projector::fold;
 use payfold_schemas::event::OrderChanged;
 use payfold_schemas::fact::Fact;
-use payfold_schemas::ids::{MerchantCode, OrderId, OrderKey, PartnerCode, ProviderRef, RequestId};
+use payfold_schemas::ids::{MerchantCode, OrderKey, PartnerCode, RequestId};
 use payfold_schemas::order::{Flag, KnownFacts};
 use payfold_schemas::position::Position;
 use payfold_schemas::record::{FactRecord, Parts};
@@ -192,31 +191,6 @@ impl Reader {
         Ok(())
     }
 
-    /// The orders that a text may name: an order key, or an order id or partner's reference at any
-    /// account.
-    async fn orders_named(
-        &self,
-        accounts: &[(PartnerCode, MerchantCode)],
-        what: &str,
-    ) -> Result<Vec<OrderKey>, ReadError> {
-        if let Ok(key) = OrderKey::parse(what) {
-            return Ok(vec![key]);
-        }
-        let mut keys = Vec::new();
-        for (partner, merchant_code) in accounts.iter().cloned() {
-            if let Ok(order_id) = OrderId::parse(what) {
-                let (partner, merchant_code) = (partner.clone(), merchant_code.clone());
-                keys.push(OrderKey { partner, merchant_code, order_id });
-            }
-            if let Ok(provider_ref) = ProviderRef::parse(what) {
-                let scan = Scan::ProviderRef(partner, merchant_code, provider_ref);
-                let page = self.store.scan(scan, None, PAGE).await?;
-                keys.extend(page.entries.into_iter().map(|(key, _)| key));
-            }
-        }
-        Ok(keys)
-    }
-
     /// Adds to each step the flags of its order after its fact.
     async fn add_flags(&self, steps: &mut [PlacedStep]) -> Result<(), ReadError> {
         let of_facts = steps.iter().filter(|step| step.fact.is_some());
@@ -362,7 +336,7 @@ fn decided_by(record: &FactRecord) -> String {
 
 #[cfg(test)]
 mod tests {
-    use payfold_schemas::ids::Author;
+    use payfold_schemas::ids::{Author, ProviderRef};
     use payfold_schemas::money::Currency;
 
     use super::*;

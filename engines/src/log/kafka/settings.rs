@@ -224,6 +224,8 @@ impl KafkaSettings {
             .set("client.id", "payfold")
             .set("socket.nagle.disable", "true")
             .set("socket.keepalive.enable", "true")
+            // A connection that is not set up in this time is given up, as Java clients do.
+            .set("socket.connection.setup.timeout.ms", "10000")
             .set("reconnect.backoff.ms", "50")
             .set("reconnect.backoff.max.ms", "1000")
             .set("allow.auto.create.topics", "false")
