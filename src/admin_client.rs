@@ -7,14 +7,13 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::args::Global;
 use crate::data_dir::DataDir;
 use crate::error::Fixable;
 use crate::run_file::RunFile;
 use crate::settings;
-use payfold_api::call::{Call, CallMethod, Problem};
+use payfold_api::call::{Call, CallMethod, Problem, query_of};
 
 /// Timeout of an admin call: longer than a busy database takes for a claim.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
@@ -162,7 +161,7 @@ impl AdminClient {
         let limit = if is_short { ANSWER_MAX } else { UPLOAD_MAX };
         let agent = if is_short { &self.agent } else { &agent(UPLOAD_MAX) };
         let url = format!("{}{}", self.url, call.path_of(names));
-        let query = if call.method == CallMethod::Post { Vec::new() } else { query_of(request)? };
+        let query = if call.method == CallMethod::Post { Vec::new() } else { query_of(request) };
         let bearer = format!("Bearer {}", self.token);
         let sent = match (call.method, file) {
             (CallMethod::Get, _) => {
@@ -212,12 +211,4 @@ impl AdminClient {
         }
         anyhow::bail!("{detail}")
     }
-}
-
-/// The members of a request as query parameters, without those that are null.
-fn query_of(request: &impl Serialize) -> anyhow::Result<Vec<(String, String)>> {
-    let object = serde_json::to_value(request)?;
-    let members = object.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    Ok(members.map(|(name, value)| (name.clone(), text(value))).collect())
 }

@@ -145,6 +145,8 @@ pub enum Role {
     Checkout,
     /// Watches deadlines, queries partners, compares orders with their records
     Reconciler,
+    /// Shows orders to people in a browser
+    Console,
     /// Plays a partner, with faults on request; for accounts with a sandbox profile only
     Sandbox,
 }
@@ -163,6 +165,9 @@ pub struct RunArgs {
     /// Address of probes, metrics and admin calls [default: 127.0.0.1:9464]
     #[arg(long, value_name = "ADDR")]
     pub listen_admin: Option<String>,
+    /// Address of the console [default: 127.0.0.1:8083]
+    #[arg(long, value_name = "ADDR")]
+    pub listen_console: Option<String>,
     /// Address of the sandbox partner [default: 127.0.0.1:8082]
     #[arg(long, value_name = "ADDR")]
     pub listen_sandbox: Option<String>,

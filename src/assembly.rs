@@ -1,5 +1,6 @@
 //! Builds each role from settings, engines, keys and addresses.
 
+mod console;
 mod reconciler;
 
 use std::collections::HashMap;

@@ -55,6 +55,11 @@ impl DataDir {
         self.root.join("sandbox.key")
     }
 
+    /// The key that seals the console's sessions.
+    pub fn console_key(&self) -> PathBuf {
+        self.root.join("console.key")
+    }
+
     /// Token of the demo's shop (demo only).
     pub fn shop_token(&self) -> PathBuf {
         self.root.join("demo.key")

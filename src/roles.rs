@@ -22,6 +22,8 @@ pub struct Roles {
     pub projector: bool,
     /// Watches deadlines and shared refs.
     pub reconciler: bool,
+    /// Serves the console.
+    pub console: bool,
     /// Plays the sandbox partner.
     pub sandbox: bool,
 }
@@ -38,12 +40,14 @@ impl Roles {
             checkout: has(Role::Checkout),
             projector: has(Role::Projector),
             reconciler: has(Role::Reconciler),
+            console: has(Role::Console),
             sandbox: asked.contains(&Role::Sandbox) || (all && origin == Origin::Demo),
         }
     }
 
-    /// The engines that these roles need. Ingest works without the order store; the sandbox needs
-    /// no engines, because a real partner would not have them.
+    /// The engines that these roles need. Ingest works without the order store; the console reads
+    /// through admin listeners; the sandbox needs no engines, because a real partner would not have
+    /// them.
     pub fn need(self) -> Need {
         match self {
             Self { checkout: true, .. } | Self { projector: true, .. } => Need::Both,
@@ -141,6 +145,7 @@ mod tests {
         let of = Roles::asked;
         let all = of(&[Role::All], Origin::Configured);
         assert!(all.ingest && all.checkout && all.projector && all.reconciler && !all.sandbox);
+        assert!(all.console && of(&[Role::Console], Origin::Configured).need() == Need::Nothing);
         assert!(of(&[Role::All], Origin::Demo).sandbox);
         assert!(of(&[Role::All, Role::Sandbox], Origin::Configured).sandbox);
         let alone = of(&[Role::Sandbox], Origin::Configured);

@@ -20,6 +20,9 @@ pub struct RunFile {
     /// `http://host:port` of the shop listener, if it has one.
     #[serde(default)]
     pub shop_url: Option<String>,
+    /// `http://host:port` of the console, if it serves one.
+    #[serde(default)]
+    pub console_url: Option<String>,
     /// `http://host:port` of the sandbox partner, if it plays one.
     #[serde(default)]
     pub sandbox_url: Option<String>,
@@ -89,6 +92,7 @@ impl RunFile {
         Self {
             public_url: self.public_url.or(other.public_url),
             shop_url: self.shop_url.or(other.shop_url),
+            console_url: self.console_url.or(other.console_url),
             sandbox_url: self.sandbox_url.or(other.sandbox_url),
             ..self
         }

@@ -24,7 +24,7 @@ use crate::assembly::{AdminServices, Assembly, admin_routes, sandbox_routes, sho
 use crate::data_dir::DataDir;
 use crate::key_metrics::{KeyTimes, VaultMetrics};
 use crate::keys::{Keys, VaultChange};
-use crate::listener::{Listener, bind, listen, listen_admin, listen_public};
+use crate::listener::{Listener, Routes, bind, listen, listen_admin, listen_public};
 use crate::opened::OpenedSystem;
 use crate::roles::{RoleRuntime, RoleThread, Roles};
 use crate::run_file::RunFile;
@@ -32,6 +32,10 @@ use crate::settings::Settings;
 use crate::urls::Urls;
 use crate::wiring::Engines;
 
+/// One worker: a page waits for admin listeners most of its time.
+const CONSOLE_WORKERS: usize = 1;
+/// One worker: the sandbox plays one partner.
+const SANDBOX_WORKERS: usize = 1;
 /// How often the vault is checked for changes.
 const VAULT_POLL: Duration = Duration::from_millis(500);
 /// How often readers check whether another build is published.
@@ -56,6 +60,8 @@ pub struct RunningSystem {
     pub durability: &'static str,
     /// The lifecycle state of the process.
     pub life: Arc<Life>,
+    /// A link that logs the demo's user in to the console, once.
+    pub console_login: Option<String>,
     run_file: RunFile,
     engines: Option<Engines>,
     ingest: Option<Data<Ingest>>,
@@ -72,6 +78,8 @@ pub struct Listeners {
     pub public: Option<Listener>,
     /// The listener for shops.
     pub shop: Option<Listener>,
+    /// The listener of the console.
+    pub console: Option<Listener>,
     /// The listener of the sandbox partner.
     pub sandbox: Option<Listener>,
 }
@@ -81,8 +89,16 @@ pub struct Listeners {
 struct Sockets {
     public: Option<TcpListener>,
     shop: Option<TcpListener>,
+    console: Option<TcpListener>,
     sandbox: Option<TcpListener>,
-    admin: TcpListener,
+}
+
+/// What the listeners of roles serve; `None` for a role that this process does not run.
+struct RoleRoutes {
+    public: Option<Routes>,
+    shop: Option<Routes>,
+    console: Option<Routes>,
+    sandbox: Option<Routes>,
 }
 
 impl Sockets {
@@ -91,10 +107,26 @@ impl Sockets {
             wanted.then(|| bind(address, flag)).transpose()
         };
         Ok(Self {
-            admin: bind(&settings.listen_admin, "listen-admin")?,
             public: bind_if(roles.ingest, &settings.listen_public, "listen-public")?,
             shop: bind_if(roles.checkout, &settings.listen_shop, "listen-shop")?,
+            console: bind_if(roles.console, &settings.listen_console, "listen-console")?,
             sandbox: bind_if(roles.sandbox, &settings.listen_sandbox, "listen-sandbox")?,
+        })
+    }
+
+    /// Serves these routes.
+    fn listen(self, settings: &Settings, routes: RoleRoutes) -> anyhow::Result<Listeners> {
+        let serve = |socket: Option<TcpListener>, routes: Option<Routes>, workers| {
+            socket.zip(routes).map(|(socket, routes)| listen(socket, routes, workers)).transpose()
+        };
+        let public = self.public.zip(routes.public);
+        Ok(Listeners {
+            public: public
+                .map(|(socket, routes)| listen_public(socket, routes, settings))
+                .transpose()?,
+            shop: serve(self.shop, routes.shop, settings.checkout.workers)?,
+            console: serve(self.console, routes.console, CONSOLE_WORKERS)?,
+            sandbox: serve(self.sandbox, routes.sandbox, SANDBOX_WORKERS)?,
         })
     }
 }
@@ -106,6 +138,7 @@ impl RunningSystem {
         let storage = Arc::new(StorageHealth::default());
         let (failed, failures) = mpsc::unbounded_channel();
         let (stop_roles, stopped) = watch::channel(false);
+        let admin_socket = bind(&opened.settings.listen_admin, "listen-admin")?;
         let sockets = Sockets::bind(&opened.settings, roles)?;
         let (public, its_sandbox) = (sockets.public.as_ref(), sockets.sandbox.as_ref());
         let urls = Urls::of(&opened.settings, public, its_sandbox, roles)?;
@@ -136,19 +169,18 @@ impl RunningSystem {
         )?;
         let services = AdminServices { reconcile, rebuilds };
         let admin = Data::new(assembly.admin(ingest.clone(), readiness, &life, services)?);
-        let admin = listen_admin(sockets.admin, admin_routes(&admin))?;
-        let mut listeners = Listeners { public: None, shop: None, sandbox: None };
-        if let (Some(ingest), Some(socket)) = (&ingest, sockets.public) {
-            let routes = assembly.public_routes(ingest)?;
-            listeners.public = Some(listen_public(socket, routes, &opened.settings)?);
-        }
-        if let (Some((checkout, _)), Some(socket)) = (&checkout, sockets.shop) {
-            let workers = opened.settings.checkout.workers;
-            listeners.shop = Some(listen(socket, shop_routes(checkout), workers)?);
-        }
-        if let (Some((sandbox, _)), Some(socket)) = (&sandbox, sockets.sandbox) {
-            listeners.sandbox = Some(listen(socket, sandbox_routes(sandbox), 1)?);
-        }
+        let admin = listen_admin(admin_socket, admin_routes(&admin))?;
+        let console = assembly.console(sockets.console.as_ref(), &admin.url, roles)?;
+        let console_login = console.as_ref().and_then(|console| console.login_link.clone());
+        let listeners = sockets.listen(
+            &opened.settings,
+            RoleRoutes {
+                public: ingest.as_ref().map(|ingest| assembly.public_routes(ingest)).transpose()?,
+                shop: checkout.as_ref().map(|(checkout, _)| shop_routes(checkout)),
+                console: console.map(|console| console.routes),
+                sandbox: sandbox.as_ref().map(|(sandbox, _)| sandbox_routes(sandbox)),
+            },
+        )?;
         KeyTimes::register(&opened.registry, opened.keys.directory(), Arc::clone(&opened.clock))?;
         watch_vault(opened.keys, VaultMetrics::new(&opened.registry)?);
         let run_file = RunFile { demo: opened.demo, ..listeners.run_file(&admin) };
@@ -161,6 +193,7 @@ impl RunningSystem {
             data_is_new: opened.data_is_new,
             durability: opened.engines.as_ref().map_or("no engines", |engines| engines.durability),
             life,
+            console_login,
             run_file,
             engines: opened.engines,
             ingest,
@@ -182,6 +215,7 @@ impl Listeners {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             public_url: url_of(&self.public),
             shop_url: url_of(&self.shop),
+            console_url: url_of(&self.console),
             sandbox_url: url_of(&self.sandbox),
             admin_url: admin.url.clone(),
             demo: false,

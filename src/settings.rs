@@ -50,6 +50,8 @@ pub struct Settings {
     pub listen_shop: String,
     /// Address of probes, metrics and admin calls.
     pub listen_admin: String,
+    /// Address of the console.
+    pub listen_console: String,
     /// Address of the sandbox partner; only the demo has one.
     pub listen_sandbox: String,
     /// Base address partners and browsers reach the public listener at; empty: the listener's own.
@@ -66,6 +68,8 @@ pub struct Settings {
     pub checkout: CheckoutSettings,
     /// The reconciler role.
     pub reconciler: ReconcilerSettings,
+    /// The console role.
+    pub console: ConsoleSection,
     /// The SQLite engines.
     pub sqlite: SqliteSettings,
     /// The log in Kafka.
@@ -111,6 +115,18 @@ pub struct IngestSettings {
     pub trusted_proxies: Vec<IpNet>,
     /// Maximum of bytes of one account that are quarantined in an hour.
     pub quarantine_bytes_per_hour: u64,
+}
+
+/// The console role.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ConsoleSection {
+    /// The address that browsers reach the console at; empty: the listener's own, on this machine.
+    pub url: String,
+    /// The admin listeners that it asks; empty: this process's own.
+    pub admin_urls: Vec<String>,
+    /// The file with the key that seals sessions; empty: `console.key` in the data folder.
+    pub session_key_file: String,
 }
 
 /// The projector role.
@@ -165,6 +181,7 @@ impl Default for Settings {
             listen_public: "127.0.0.1:8080".into(),
             listen_shop: "127.0.0.1:8081".into(),
             listen_admin: "127.0.0.1:9464".into(),
+            listen_console: "127.0.0.1:8083".into(),
             listen_sandbox: "127.0.0.1:8082".into(),
             public_url: String::new(),
             log_format: LogFormat::Auto,
@@ -173,6 +190,7 @@ impl Default for Settings {
             projector: ProjectorSettings::default(),
             checkout: CheckoutSettings::default(),
             reconciler: ReconcilerSettings::default(),
+            console: ConsoleSection::default(),
             sqlite: SqliteSettings::default(),
             kafka: KafkaSection::default(),
             cql: CqlSection::default(),
@@ -256,6 +274,7 @@ pub(crate) fn load(global: &Global) -> anyhow::Result<Loaded> {
         .list_separator(",")
         .with_list_parse_key("ingest.trusted_proxies")
         .with_list_parse_key("reconciler.query_after")
+        .with_list_parse_key("console.admin_urls")
         .source(Some(variables));
     let mut settings: Settings = builder
         .add_source(environment)
@@ -276,6 +295,7 @@ impl Loaded {
             (&mut settings.listen_public, &args.listen_public),
             (&mut settings.listen_shop, &args.listen_shop),
             (&mut settings.listen_admin, &args.listen_admin),
+            (&mut settings.listen_console, &args.listen_console),
             (&mut settings.listen_sandbox, &args.listen_sandbox),
         ] {
             if let Some(address) = flag {

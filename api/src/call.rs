@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use payfold_partners::token::Permission;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// A call that takes a `Q` and answers with an `A`, both JSON.
 pub struct Call<Q, A> {
@@ -109,4 +110,12 @@ pub struct Problem {
     pub code: String,
     /// What is wrong, and what to do.
     pub detail: String,
+}
+
+/// The members of a request as query parameters, without those that are null.
+pub fn query_of(request: &impl Serialize) -> Vec<(String, String)> {
+    let object = serde_json::to_value(request).unwrap_or_default();
+    let members = object.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    members.map(|(name, value)| (name.clone(), text(value))).collect()
 }

@@ -98,8 +98,8 @@ fn is_whole(started: &RunningSystem) -> bool {
 /// Stops accepting connections, finishes requests, folds durable facts, syncs the log.
 async fn drain(started: RunningSystem) -> anyhow::Result<()> {
     started.life.draining();
-    let Listeners { public, shop, sandbox } = &started.listeners;
-    let serving = [public, shop, sandbox].into_iter().flatten();
+    let Listeners { public, shop, console, sandbox } = &started.listeners;
+    let serving = [public, shop, console, sandbox].into_iter().flatten();
     let handles: Vec<ServerHandle> = serving.map(|listener| listener.handle.clone()).collect();
     for handle in &handles {
         handle.pause().await;
@@ -124,6 +124,7 @@ fn refuse_open_demo(loaded: &Loaded) -> anyhow::Result<()> {
         ("--listen-public", &loaded.settings.listen_public),
         ("--listen-shop", &loaded.settings.listen_shop),
         ("--listen-admin", &loaded.settings.listen_admin),
+        ("--listen-console", &loaded.settings.listen_console),
         ("--listen-sandbox", &loaded.settings.listen_sandbox),
     ];
     for (flag, address) in addresses {
@@ -159,7 +160,7 @@ fn print_banner(loaded: &Loaded, started: &RunningSystem, started_at: Instant) {
     let data = &started.data;
     let new = if started.data_is_new { "new; " } else { "" };
     output::notice(&format!("  data      {} ({new}{})", data.path().display(), started.durability));
-    let Listeners { public, shop, sandbox } = &started.listeners;
+    let Listeners { public, shop, console, sandbox } = &started.listeners;
     if let Some(public) = public {
         let what =
             "POST /api/payment/ipn, POST|GET /api/payment/ipn/{partner}, GET /api/payment/result";
@@ -173,6 +174,13 @@ fn print_banner(loaded: &Loaded, started: &RunningSystem, started_at: Instant) {
         output::notice(&format!("  shop      {}   {key}", shop.url));
     }
     output::notice(&format!("  admin     {}   /readyz /metrics", started.admin.url));
+    if let Some(console) = console {
+        let way = match &started.console_login {
+            Some(link) => format!("log in once with {link}"),
+            None => "log in with an admin token (payfold token add)".to_owned(),
+        };
+        output::notice(&format!("  console   {}   {way}", console.url));
+    }
     if let Some(sandbox) = sandbox {
         let of_demo = format!(
             "   merchantCode {}, its HMAC key in {} (demo only)",

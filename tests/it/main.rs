@@ -11,6 +11,7 @@ mod backups;
 mod browser;
 mod certify;
 mod chain;
+mod console;
 mod corpus;
 mod faults;
 mod first_light;

@@ -15,13 +15,15 @@ use tempfile::TempDir;
 use super::waits::until;
 
 /// `payfold run` with listeners on ports that are chosen anew each time.
-pub const RUN: [&str; 9] = [
+pub const RUN: [&str; 11] = [
     "run",
     "--listen-public",
     "127.0.0.1:0",
     "--listen-shop",
     "127.0.0.1:0",
     "--listen-admin",
+    "127.0.0.1:0",
+    "--listen-console",
     "127.0.0.1:0",
     "--listen-sandbox",
     "127.0.0.1:0",

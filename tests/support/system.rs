@@ -46,8 +46,8 @@ impl Home {
             assert!(ended.is_none(), "it ended with {ended:?}: {}", self.log());
             self.run_file_of(process.0.id())
         });
-        let (public, admin) = (address(&run, "public_url"), address(&run, "admin_url"));
-        let system = System { home: Rc::clone(self), process, public, admin, run };
+        let admin = address(&run, "admin_url");
+        let system = System { home: Rc::clone(self), process, admin, run };
         let ready = || Some(()).filter(|()| system.get("/readyz").status == 200);
         until("the system is ready", BOOT_MAX, ready);
         system
@@ -70,7 +70,6 @@ fn address(run: &Value, name: &str) -> SocketAddr {
 pub struct System {
     home: Rc<Home>,
     process: Process,
-    public: SocketAddr,
     admin: SocketAddr,
     run: Value,
 }
@@ -91,6 +90,11 @@ impl System {
         address(&self.run, "shop_url")
     }
 
+    /// Where the console is.
+    pub fn console(&self) -> SocketAddr {
+        address(&self.run, "console_url")
+    }
+
     /// Where the sandbox partner is.
     pub fn sandbox_url(&self) -> String {
         self.run["sandbox_url"].as_str().expect("it plays a partner").to_owned()
@@ -103,7 +107,7 @@ impl System {
 
     /// Where partners post.
     pub fn public(&self) -> SocketAddr {
-        self.public
+        address(&self.run, "public_url")
     }
 
     /// Where probes and metrics are.
@@ -122,7 +126,7 @@ impl System {
 
     /// A connection to the public listener.
     pub fn connect(&self) -> Connection {
-        Connection::open(self.public)
+        Connection::open(self.public())
     }
 
     /// A request to the public listener, on a connection of its own.

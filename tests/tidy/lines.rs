@@ -88,7 +88,7 @@ const METRIC_ROLES: [&str; 10] = [
     "vault",
 ];
 
-const OUR_CRATES: [&str; 16] = [
+const OUR_CRATES: [&str; 17] = [
     "payfold_schemas",
     "payfold_engines",
     "payfold_partners",
@@ -105,6 +105,7 @@ const OUR_CRATES: [&str; 16] = [
     "payfold_verify",
     "payfold_views",
     "payfold_api",
+    "payfold_console",
 ];
 
 /// What a log line may never show.

@@ -12,7 +12,7 @@ const FILE_LINES_MAX: usize = 400;
 const DECISION_LINES_MAX: usize = 60;
 
 /// The packages of this workspace that each of them may depend on. The root may depend on all.
-const DIRECTIONS: [(&str, &[&str]); 18] = [
+const DIRECTIONS: [(&str, &[&str]); 19] = [
     ("payfold-schemas", &[]),
     ("payfold-engines", &["payfold-schemas"]),
     ("payfold-partners", &["payfold-schemas"]),
@@ -66,6 +66,7 @@ const DIRECTIONS: [(&str, &[&str]); 18] = [
             "payfold-views",
         ],
     ),
+    ("payfold-console", &["payfold-schemas", "payfold-views", "payfold-report", "payfold-api"]),
     ("payfold-sandbox", BELOW_ROLES),
     (
         "payfold-certify",

@@ -59,7 +59,13 @@ impl ServerProcess {
     fn run(folder: &Path, roles: &str, log: Option<&str>) -> anyhow::Result<(Self, RunFile)> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["run", "--roles", roles, "--data", "payfold-data"]);
-        for flag in ["--listen-public", "--listen-shop", "--listen-admin", "--listen-sandbox"] {
+        for flag in [
+            "--listen-public",
+            "--listen-shop",
+            "--listen-admin",
+            "--listen-console",
+            "--listen-sandbox",
+        ] {
             command.args([flag, "127.0.0.1:0"]);
         }
         // What is measured hangs on the arguments alone, and a cluster that the shell's settings

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use fantoccini::key::Key;
 use fantoccini::wd::{Capabilities, WebDriverCompatibleCommand};
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -103,6 +104,20 @@ impl Browser {
         self.runtime.block_on(async {
             let element = self.client.find(Locator::Css(css)).await.expect("it is there");
             element.click().await.expect("it can be clicked");
+        });
+    }
+
+    /// Presses these keys, where the focus is.
+    pub fn press(&self, keys: &[Key]) {
+        let keys: String = keys.iter().map(|key| char::from(*key)).collect();
+        self.type_text(&keys);
+    }
+
+    /// Types into the element that has the focus.
+    pub fn type_text(&self, text: &str) {
+        self.runtime.block_on(async {
+            let element = self.client.active_element().await.expect("something has the focus");
+            element.send_keys(text).await.expect("it takes keys");
         });
     }
 

@@ -1,0 +1,136 @@
+//! Owns how admin listeners are asked, with a person's token.
+
+use std::time::Duration;
+
+use actix_web::http::StatusCode;
+use payfold_api::call::{Call, CallMethod, Problem, query_of};
+use reqwest::{Client, Response};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Timeout of a call: longer than a busy database takes for a claim.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// Timeout of a call that may read every order before it answers.
+const SLOW_MAX: Duration = Duration::from_secs(300);
+/// How long an idle connection is kept: the listener closes it after 75 s.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+/// Timeout of a connection.
+const CONNECT_MAX: Duration = Duration::from_secs(3);
+
+/// The codes of a listener in a process without the role for a call.
+const NO_ROLE: [&str; 3] = ["no_orders", "no_reconciler", "no_projector"];
+
+/// The admin listeners.
+pub(crate) struct ApiClient {
+    http: Client,
+    urls: Vec<String>,
+}
+
+/// The admin listeners, asked with a person's token.
+pub(crate) struct PersonalClient<'c> {
+    client: &'c ApiClient,
+    token: &'c str,
+}
+
+/// Why a call has no answer.
+#[derive(Debug)]
+pub(crate) enum CallError {
+    /// No listener answers: why the last one does not.
+    NoAnswer(String),
+    /// The token is not, or no longer, in force.
+    NoSession,
+    /// The call was refused.
+    Refused(StatusCode, Problem),
+}
+
+impl ApiClient {
+    /// Makes a client of these listeners. Errors: the system's certificates can't be read.
+    pub(crate) fn new(urls: Vec<String>) -> Result<Self, reqwest::Error> {
+        let builder = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+        Ok(Self {
+            http: builder.connect_timeout(CONNECT_MAX).pool_idle_timeout(IDLE_MAX).build()?,
+            urls,
+        })
+    }
+
+    /// The listeners, asked with this token.
+    pub(crate) fn with<'c>(&'c self, token: &'c str) -> PersonalClient<'c> {
+        PersonalClient { client: self, token }
+    }
+}
+
+impl PersonalClient<'_> {
+    /// Makes a call with these names in its path. It goes to the first listener that can be reached
+    /// and runs the role for it. Errors: it is refused, or there is no answer.
+    pub(crate) async fn call<Q: Serialize, A: DeserializeOwned>(
+        &self,
+        call: &Call<Q, A>,
+        names: &[&str],
+        request: &Q,
+    ) -> Result<A, CallError> {
+        let mut last = CallError::NoAnswer("no admin listener is configured".to_owned());
+        for url in &self.client.urls {
+            let url = format!("{url}{}", call.path_of(names));
+            let answer = match self.send(call, &url, request).await {
+                Ok(answer) => answer,
+                // Another listener may be asked: this one has not received the call, or it was to
+                // change nothing.
+                Err(error) if error.is_connect() || call.method == CallMethod::Get => {
+                    last = CallError::NoAnswer(said(&error));
+                    continue;
+                }
+                Err(error) => return Err(CallError::NoAnswer(said(&error))),
+            };
+            match read(answer).await {
+                Err(CallError::Refused(status, problem)) if NO_ROLE.contains(&&*problem.code) => {
+                    last = CallError::Refused(status, problem);
+                }
+                answered => return answered,
+            }
+        }
+        Err(last)
+    }
+
+    async fn send<Q: Serialize, A>(
+        &self,
+        call: &Call<Q, A>,
+        url: &str,
+        request: &Q,
+    ) -> Result<Response, reqwest::Error> {
+        let http = &self.client.http;
+        let sent = match call.method {
+            CallMethod::Get => http.get(url).query(&query_of(request)),
+            CallMethod::Post => http.post(url).json(request),
+            CallMethod::PostQuery | CallMethod::Upload => http.post(url).query(&query_of(request)),
+        };
+        let limit = if call.is_slow { SLOW_MAX } else { ANSWER_MAX };
+        sent.bearer_auth(self.token).timeout(limit).send().await
+    }
+}
+
+async fn read<A: DeserializeOwned>(answer: Response) -> Result<A, CallError> {
+    let status = answer.status();
+    if status.is_success() {
+        return answer.json().await.map_err(|error| CallError::NoAnswer(said(&error)));
+    }
+    if status == reqwest::StatusCode::UNAUTHORIZED {
+        return Err(CallError::NoSession);
+    }
+    let problem = answer.json::<Problem>().await.unwrap_or_else(|_| Problem {
+        detail: format!("the admin listener answered {status}"),
+        ..Problem::default()
+    });
+    let status = StatusCode::from_u16(status.as_u16()).unwrap_or(StatusCode::BAD_GATEWAY);
+    Err(CallError::Refused(status, problem))
+}
+
+/// The error with its causes. The URL in it has no token, but may have what a person searched for.
+fn said(error: &reqwest::Error) -> String {
+    let mut said = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        said = format!("{said}: {error}");
+        cause = error.source();
+    }
+    said
+}

@@ -1,0 +1,43 @@
+//! Owns the errors of handlers, each with the answer that explains it to a person.
+
+use actix_web::error::{InternalError, QueryPayloadError, UrlencodedError};
+use actix_web::http::StatusCode;
+use actix_web::{Error, HttpRequest};
+
+use crate::client::CallError;
+use crate::problem::answer;
+use crate::redirect;
+
+/// What a person reads when the system does not answer.
+const NO_ANSWER: &str = "The system does not answer, so nothing can be shown or changed now. \
+    Inform who runs Payfold, and load the page again in a minute. Partners' notices are taken \
+    independently of this console.";
+
+/// The error of a handler, with its answer.
+pub(crate) fn failed(request: &HttpRequest, error: &CallError) -> Error {
+    let response = match error {
+        CallError::NoSession => redirect::to_login(request),
+        CallError::NoAnswer(why) => {
+            tracing::warn!(why, "the console has no answer of an admin listener");
+            answer(request, StatusCode::BAD_GATEWAY, NO_ANSWER)
+        }
+        CallError::Refused(status, problem) => answer(request, *status, &problem.detail),
+    };
+    InternalError::from_response("see the answer", response).into()
+}
+
+/// The error for a value that a person gave.
+pub(crate) fn unfit(request: &HttpRequest, detail: &str) -> Error {
+    let response = answer(request, StatusCode::BAD_REQUEST, detail);
+    InternalError::from_response("see the answer", response).into()
+}
+
+/// The error for a form that can't be read.
+pub(crate) fn unread_post(error: UrlencodedError, request: &HttpRequest) -> Error {
+    unfit(request, &format!("What was sent: {error}."))
+}
+
+/// The error for an address that can't be read.
+pub(crate) fn unread_query(error: QueryPayloadError, request: &HttpRequest) -> Error {
+    unfit(request, &format!("The address: {error}."))
+}

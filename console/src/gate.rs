@@ -1,0 +1,125 @@
+//! Owns what every request passes, which checks its origin and its session; and the headers that
+//! every answer carries.
+
+use std::io;
+use std::time::Duration;
+
+use actix_web::body::BoxBody;
+use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
+use actix_web::error::PayloadError;
+use actix_web::http::header::{self, HeaderName, HeaderValue};
+use actix_web::http::{Method, StatusCode};
+use actix_web::middleware::Next;
+use actix_web::web::Data;
+use actix_web::{Error, HttpMessage, HttpResponse};
+use futures_util::{StreamExt, stream};
+use tokio::time::{Instant, timeout_at};
+
+use crate::session::{Session, SessionCookie};
+use crate::{Console, page, problem, redirect};
+
+/// The time for the body of a request.
+const BODY_MAX: Duration = Duration::from_secs(10);
+
+/// Nothing from elsewhere is loaded, no script runs, and no other site frames a page.
+const CONTENT_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; \
+    form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The headers of every answer. An answer with one of them keeps its own.
+const HEADERS: [(HeaderName, &str); 5] = [
+    (header::CONTENT_SECURITY_POLICY, CONTENT_POLICY),
+    (header::CACHE_CONTROL, "no-store"),
+    // With `no-referrer` browsers would send no origin with a form.
+    (header::REFERRER_POLICY, "same-origin"),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+];
+
+impl Console {
+    /// How sessions are sealed.
+    pub(crate) fn cookie(&self) -> SessionCookie<'_> {
+        SessionCookie { key: &self.key, is_secure: self.is_secure, name: &self.cookie_name }
+    }
+}
+
+/// Lets a request pass: a change only if it comes from one of our own pages; a page only with a
+/// session, unless it needs none.
+pub(crate) async fn pass(
+    mut request: ServiceRequest,
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, Error> {
+    let console = request.app_data::<Data<Console>>().expect("the console serves itself").clone();
+    let mut response = match check(&console, &request) {
+        Err(refused) => request.into_response(*refused),
+        Ok(renewed) => {
+            let payload = request.take_payload();
+            request.set_payload(in_time(payload));
+            let mut response = next.call(request).await?;
+            if let Some(session) = renewed
+                && response.response().cookies().next().is_none()
+            {
+                response.response_mut().add_cookie(&console.cookie().seal(&session))?;
+            }
+            response
+        }
+    };
+    for (name, value) in HEADERS {
+        if !response.headers().contains_key(&name) {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
+    }
+    Ok(response)
+}
+
+/// A body that has to arrive within a time: the HTTP library would wait without limit.
+fn in_time(payload: Payload) -> Payload {
+    let deadline = Instant::now() + BODY_MAX;
+    let parts = stream::unfold(Some(payload), move |reading| async move {
+        let mut payload = reading?;
+        match timeout_at(deadline, payload.next()).await {
+            Ok(Some(Ok(part))) => Some((Ok(part), Some(payload))),
+            Ok(Some(Err(error))) => Some((Err(error), None)),
+            Ok(None) => None,
+            Err(_) => Some((Err(PayloadError::Io(io::ErrorKind::TimedOut.into())), None)),
+        }
+    });
+    Payload::Stream { payload: Box::pin(parts) }
+}
+
+/// The session to renew, if its cookie is old. Errors: the answer of a request that does not pass.
+fn check(
+    console: &Console,
+    request: &ServiceRequest,
+) -> Result<Option<Session>, Box<HttpResponse>> {
+    let is_change = ![Method::GET, Method::HEAD].contains(request.method());
+    if is_change && !is_from_here(console, request) {
+        let detail = "The request does not come from a page of this console. Open the page again \
+            and repeat what you did; if that does not help, console.url in payfold.toml is not the \
+            address in your browser.";
+        let refused = problem::answer(request.request(), StatusCode::FORBIDDEN, detail);
+        return Err(Box::new(refused));
+    }
+    let now = (console.now)();
+    let cookie = request.cookie(console.cookie().name);
+    let session = cookie.and_then(|cookie| console.cookie().open(cookie, now));
+    let is_open = page::OPEN_PATHS.contains(&request.path());
+    match session {
+        Some(session) => {
+            let renewed = session.renewed(now);
+            request.extensions_mut().insert(session);
+            Ok(renewed)
+        }
+        None if is_open => Ok(None),
+        None => Err(Box::new(redirect::to_login(request.request()))),
+    }
+}
+
+/// Whether a change comes from a page of this console: browsers say so in `Origin`.
+fn is_from_here(console: &Console, request: &ServiceRequest) -> bool {
+    let of = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let Some(origin) = of(header::ORIGIN) else { return false };
+    match &console.url {
+        Some(url) => url.origin().ascii_serialization() == origin,
+        None => of(header::HOST).is_some_and(|host| origin == format!("http://{host}")),
+    }
+}

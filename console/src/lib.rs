@@ -1,0 +1,126 @@
+//! The console: orders, money and trouble in a browser. Invariants: it has no engines and no keys
+//! of partners; each page is made from the answers of admin listeners, which it asks with the token
+//! of the person who is logged in; it keeps nothing about a person but a sealed cookie in their
+//! browser, so that any process with the same session key serves them.
+//!
+//! `session` is that cookie, `gate` what every request passes, `client` how admin listeners are
+//! asked, `page` the frame of a page. `login`, `orders`, `order` and `search` are the pages.
+#![warn(missing_docs)]
+#![cfg_attr(not(test), warn(unreachable_pub))]
+
+mod client;
+mod failure;
+mod gate;
+mod login;
+mod order;
+mod orders;
+mod page;
+mod problem;
+mod redirect;
+mod search;
+mod session;
+mod text;
+mod verdict;
+mod visit;
+
+use std::sync::Mutex;
+
+use actix_web::cookie::Key;
+use actix_web::middleware::from_fn;
+use actix_web::web::{self, Data, FormConfig, QueryConfig, ServiceConfig};
+use payfold_schemas::time::Time;
+use tokio::sync::Semaphore;
+use zeroize::Zeroizing;
+
+use crate::client::ApiClient;
+
+/// The bytes of a session key.
+pub const SESSION_KEY_BYTES: usize = 64;
+/// The largest form, in bytes: a reason of 1,000 characters with its escapes, and to spare.
+const POST_BYTES_MAX: usize = 32 * 1_024;
+
+/// What the console needs to know.
+pub struct ConsoleSettings {
+    /// The admin listeners to ask, each `http://host:port`. A call goes to the first that has the
+    /// role for it.
+    pub admin_urls: Vec<String>,
+    /// The address that browsers reach it at; `None` for the listener's own, on this machine only.
+    pub url: Option<url::Url>,
+    /// The port of its listener. Cookies of this machine have it in their name, because browsers
+    /// send a cookie to every port of a host.
+    pub port: u16,
+    /// Seals sessions. Every process of one console has the same.
+    pub session_key: Zeroizing<Vec<u8>>,
+    /// The log-in of the demo's user: a code that works once, and the token it stands for.
+    pub first_login: Option<FirstLogin>,
+    /// Reads the clock.
+    pub now: fn() -> Time,
+}
+
+/// A code that logs a person in once.
+pub struct FirstLogin {
+    /// The code.
+    pub code: String,
+    /// The admin token that it stands for.
+    pub token: Zeroizing<String>,
+}
+
+/// The console of a process.
+pub struct Console {
+    client: ApiClient,
+    url: Option<url::Url>,
+    cookie_name: String,
+    key: Key,
+    first_login: Mutex<Option<FirstLogin>>,
+    logins: Semaphore,
+    /// Whether browsers reach it over TLS.
+    is_secure: bool,
+    now: fn() -> Time,
+}
+
+impl Console {
+    /// Makes a console. Errors: the system's certificates can't be read.
+    ///
+    /// # Panics
+    ///
+    /// The session key is shorter than `SESSION_KEY_BYTES`.
+    pub fn new(settings: ConsoleSettings) -> Result<Self, reqwest::Error> {
+        let is_secure = settings.url.as_ref().is_some_and(|url| url.scheme() == "https");
+        Ok(Self {
+            client: ApiClient::new(settings.admin_urls)?,
+            // With the prefix browsers keep a cookie for this host and this scheme alone; they
+            // refuse it without TLS.
+            cookie_name: match is_secure {
+                true => "__Host-payfold".to_owned(),
+                false => format!("console_{}", settings.port),
+            },
+            is_secure,
+            url: settings.url,
+            key: Key::from(&settings.session_key),
+            first_login: Mutex::new(settings.first_login),
+            logins: Semaphore::new(login::LOGINS_MAX),
+            now: settings.now,
+        })
+    }
+}
+
+/// Registers the routes.
+pub fn routes(console: &Data<Console>, config: &mut ServiceConfig) {
+    let pages = web::scope("")
+        .wrap(from_fn(gate::pass))
+        .route("/", web::get().to(orders::lead))
+        .route("/style.css", web::get().to(page::style))
+        .route("/icon.svg", web::get().to(page::icon))
+        .route(redirect::LOGIN, web::get().to(login::show))
+        .route(redirect::LOGIN, web::post().to(login::log_in))
+        .route("/logout", web::post().to(login::log_out))
+        .route("/search", web::get().to(search::find))
+        .route("/orders", web::get().to(orders::list))
+        .route("/orders/{partner}/{merchant}/{order}", web::get().to(order::show))
+        .default_service(web::to(problem::nowhere));
+    config
+        .app_data(console.clone())
+        .app_data(QueryConfig::default().error_handler(failure::unread_query))
+        .app_data(FormConfig::default().limit(POST_BYTES_MAX).error_handler(failure::unread_post))
+        .service(pages);
+}

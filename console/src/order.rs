@@ -1,0 +1,221 @@
+//! Owns the page of one order: what is so, in words; the money; and each fact with what it changed.
+
+use actix_web::web::Path;
+use actix_web::{Error, HttpResponse};
+use maud::{Markup, html};
+use payfold_api::call::Nothing;
+use payfold_api::reads::{FACTS, ORDER};
+use payfold_schemas::fact::Fact;
+use payfold_schemas::ids::OrderKey;
+use payfold_schemas::ipn::Ipn;
+use payfold_schemas::order::{Flag, RaisedFlag};
+use payfold_views::facts::FactRow;
+use payfold_views::orders::OrderRow;
+use serde::{Deserialize, Serialize};
+
+use crate::problem;
+use crate::text::{moment, money, state};
+use crate::verdict::OrderVerdict;
+use crate::visit::Visit;
+
+/// The path of an order's page.
+#[derive(Debug, Deserialize)]
+pub(crate) struct OrderPath {
+    partner: String,
+    merchant: String,
+    order: String,
+}
+
+/// An order and its facts.
+#[derive(Debug, Serialize)]
+struct OrderContent {
+    order: OrderRow,
+    facts: Vec<FactRow>,
+}
+
+/// Shows an order.
+pub(crate) async fn show(visit: Visit, path: Path<OrderPath>) -> Result<HttpResponse, Error> {
+    let names = [&*path.partner, &*path.merchant, &*path.order];
+    let key = OrderKey::parse(&names.join("/"));
+    if key.is_err() || names.iter().any(|name| matches!(*name, "." | "..")) {
+        return Ok(problem::nowhere(visit.request.clone()).await);
+    }
+    let order = visit.call(&ORDER, &names, &Nothing {}).await?;
+    let facts = visit.call(&FACTS, &names, &Nothing {}).await?.facts;
+    let content = OrderContent { order, facts };
+    let title = format!("Order {}", path.order);
+    Ok(visit.answer(&title, &content, || render(&content)))
+}
+
+fn render(content: &OrderContent) -> Markup {
+    let OrderContent { order, facts } = content;
+    let verdict = OrderVerdict::of(order);
+    html! {
+        p.over { (order.partner) "/" (order.merchant_code) }
+        h1 { "Order " (order.order_id) " " (state(order.summary.state)) }
+        section.verdict.(verdict.tone) aria-label="What is so" {
+            h2 { (verdict.heading) }
+            @if let Some(todo) = &verdict.todo { p { (todo) } }
+            p.payer { b { "If the payer asks: " } "“" (verdict.for_payer) "”" }
+        }
+        (figures(order))
+        @if !order.summary.flags.is_empty() { (flags(&order.summary.flags)) }
+        h2 { "What happened" }
+        (timeline(facts))
+    }
+}
+
+fn figures(order: &OrderRow) -> Markup {
+    let summary = &order.summary;
+    let currency = summary.currency;
+    html! {
+        dl.facts {
+            div {
+                dt { "Asked" }
+                dd {
+                    @if let Some(asked) = summary.amount { (money(asked, currency)) }
+                    @else { "not known" }
+                }
+            }
+            div { dt { "Received" } dd { (money(summary.paid_amount, currency)) } }
+            @if summary.overpaid != 0 {
+                div { dt { "Too much, not given back" } dd { (money(summary.overpaid, currency)) } }
+            }
+            @if summary.refunded_amount != 0 || summary.refunded_at_least {
+                div {
+                    dt { "Given back" }
+                    dd {
+                        @if summary.refunded_at_least { "at least " }
+                        (money(summary.refunded_amount, currency))
+                    }
+                }
+            }
+            @if let Some(paid_at) = summary.paid_at {
+                div { dt { "Paid" } dd { (moment(paid_at)) } }
+            }
+            @if let Some(deadline) = summary.deadline {
+                div { dt { "Time to pay" } dd { "until " (moment(deadline)) } }
+            }
+            div { dt { "First seen" } dd { (moment(order.first_seen)) } }
+            @if let Some(reference) = &summary.reference {
+                div {
+                    dt { "The shop's reference" }
+                    dd {
+                        code { (reference) }
+                        @if let Some(attempt) = summary.attempt { " (attempt " (attempt) ")" }
+                    }
+                }
+            }
+            @if let Some(paid_by) = summary.payment_ref.as_ref().or(summary.session_ref.as_ref()) {
+                div { dt { "The partner's reference" } dd { code { (paid_by) } } }
+            }
+        }
+    }
+}
+
+fn flags(flags: &[RaisedFlag]) -> Markup {
+    let (open, decided): (Vec<_>, Vec<_>) = flags.iter().partition(|raised| raised.is_open());
+    let item = |raised: &RaisedFlag| {
+        html! {
+            li {
+                span.badge.(raised.severity.as_str()) { (raised.flag) }
+                " " (meaning(raised.flag))
+                @if let Some(decision) = &raised.decided_by { " Decided: " (decision) "." }
+            }
+        }
+    };
+    html! {
+        h2 { "What does not fit" }
+        ul.flags {
+            @for raised in open { (item(raised)) }
+            @for raised in decided { (item(raised)) }
+        }
+    }
+}
+
+fn timeline(facts: &[FactRow]) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label="What happened" {
+            table {
+                thead { tr {
+                    th scope="col" { "Received" }
+                    th scope="col" { "What" }
+                    th scope="col" { "The order" }
+                    th scope="col" { "Flags then" }
+                    th scope="col" { "From" }
+                } }
+                tbody {
+    @for row in facts { (timeline_row(row)) }
+                }
+            }
+        }
+    }
+}
+
+fn timeline_row(row: &FactRow) -> Markup {
+    let content = serde_json::to_string_pretty(&row.fact).unwrap_or_default();
+    html! {
+        tr {
+            td { (moment(row.received_at)) }
+            th scope="row" {
+                (what(&row.fact))
+                details { summary { "all of it" } pre { (content) } }
+            }
+            td { (row.effect) }
+            td { @for flag in &row.flags { (flag) " " } }
+            td {
+                @if let Some(source) = &row.source { "key " code { (source.key_id) } }
+                small { "request " code { (row.request_id) } " at " code { (row.position) } }
+            }
+        }
+    }
+}
+
+/// A fact in words.
+fn what(fact: &Fact) -> Markup {
+    html! {
+        @match fact {
+            Fact::CreateRequested(create) => {
+                "The shop asked for " (money(create.amount.minor(), Some(create.currency)))
+            }
+            Fact::SessionOpened(_) => { "The partner opened a page for the payer" }
+            Fact::CreateFailed(_) => { "The payment could not be created" }
+            Fact::Ipn(Ipn { status, money: moved, .. }) => {
+                "The partner said " b { (status) } ": "
+                (money(moved.amount.minor(), Some(moved.currency)))
+            }
+            Fact::DeadlinePassed { .. } => { "The time to pay was over" }
+            Fact::QueryAnswered(answer) => { "Asked, the partner answered " b { (answer.status) } }
+            Fact::RefShared(_) => { "Another order has the same reference of the partner" }
+            Fact::Decided(decision) => { "A person decided " (decision.flag) }
+        }
+    }
+}
+
+/// What a flag means.
+pub(crate) fn meaning(flag: Flag) -> &'static str {
+    match flag {
+        Flag::AmountMismatch => "The amount that was paid is not the one that was asked.",
+        Flag::CurrencyMismatch => "What was paid is in another currency.",
+        Flag::ContentVariant => "The partner sent one notice with different contents.",
+        Flag::DoublePayment => "The order was paid more than once.",
+        Flag::ProviderRefReused => "The partner used one reference for different orders.",
+        Flag::CreateConflict => "The shop asked for this order with different contents.",
+        Flag::SecondSession => "The partner opened a second session.",
+        Flag::SuccessAndFailed => "The partner said both paid and failed.",
+        Flag::SuccessAndExpired => "The partner said both paid and expired.",
+        Flag::PaidAfterDeadline => "It was paid after the time to pay was over.",
+        Flag::RefundWithoutSuccess => "Money was given back for a payment that no notice reported.",
+        Flag::RefundAndNegative => "Money was given back, and the partner also said not paid.",
+        Flag::PartialRefund => "A part of the money was given back.",
+        Flag::UnknownOrder => {
+            "The partner reports money for an order that the shop never asked for."
+        }
+        Flag::QueryDisagrees => "Asked, the partner answered something else than its notice says.",
+        Flag::Unconfirmed => "A notice counts only once the partner confirms it when asked.",
+        Flag::SettledByQuery => "The partner's answer settled it; its notice has not come.",
+        Flag::ProviderRefUnexpected => "The notice has another reference than the session.",
+        Flag::FactOverflow => "More was reported than an order keeps.",
+        Flag::DecisionsConflict => "Two decisions about the same thing disagree.",
+    }
+}

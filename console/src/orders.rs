@@ -1,0 +1,215 @@
+//! Owns the list of orders, by state, flag and time.
+
+use actix_web::http::header;
+use actix_web::web::Query;
+use actix_web::{Error, HttpResponse};
+use maud::{Markup, html};
+use payfold_api::call::query_of;
+use payfold_api::reads::ORDERS;
+use payfold_schemas::order::{Flag, OrderState};
+use payfold_schemas::time::Time;
+use payfold_views::orders::{ListOrders, OrderPage, OrderRow};
+use serde::{Deserialize, Serialize};
+
+use crate::failure;
+use crate::text::{moment, money, state};
+use crate::visit::Visit;
+
+/// Orders on a page.
+const PAGE_ROWS: usize = 100;
+
+/// Which orders are listed, as the page's address and its form have it. An empty text filters
+/// nothing.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct OrderFilter {
+    state: String,
+    flag: String,
+    since: String,
+    before: String,
+    after: String,
+}
+
+impl OrderFilter {
+    /// The filter as the admin listener takes it. Errors: what is wrong with which field.
+    fn parse(&self) -> Result<ListOrders, UnfitField> {
+        let state = given(&self.state, OrderState::parse, "a state, such as PAID")?;
+        let flag = given(&self.flag, Flag::parse, "a flag, such as DOUBLE_PAYMENT")?;
+        let time = |text: &str| given(text, time_of, "a time, such as 2026-01-31 23:59 (UTC)");
+        let after = Some(self.after.clone()).filter(|after| !after.is_empty());
+        let (since, before) = (time(&self.since)?, time(&self.before)?);
+        let limit = Some(PAGE_ROWS);
+        Ok(ListOrders { state, flag, since, before, after, limit, ..ListOrders::default() })
+    }
+
+    /// The address of the page after this cursor.
+    fn next(&self, after: &str) -> String {
+        let next = Self { after: after.to_owned(), ..self.clone() };
+        let pairs = query_of(&next).into_iter().filter(|(_, value)| !value.is_empty());
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        format!("/orders?{}", query.extend_pairs(pairs).finish())
+    }
+}
+
+/// The text of a field, and what it is not.
+#[derive(Debug, thiserror::Error)]
+#[error("“{0}” is not {1}")]
+struct UnfitField(String, &'static str);
+
+/// The value of a field; `None` if it is empty.
+fn given<T>(
+    text: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+    what: &'static str,
+) -> Result<Option<T>, UnfitField> {
+    match text.trim() {
+        "" => Ok(None),
+        text => parse(text).map(Some).ok_or_else(|| UnfitField(text.to_owned(), what)),
+    }
+}
+
+/// The time of a field: RFC 3339, or UTC as browsers and people write it.
+fn time_of(text: &str) -> Option<Time> {
+    let utc = text.replace(' ', "T");
+    let zero = ["", "Z", ":00Z", "T00:00:00Z"];
+    zero.into_iter().find_map(|rest| Time::parse(&format!("{utc}{rest}")).ok())
+}
+
+/// Leads to the orders.
+pub(crate) async fn lead() -> HttpResponse {
+    HttpResponse::SeeOther().insert_header((header::LOCATION, "/orders")).finish()
+}
+
+/// Lists orders.
+pub(crate) async fn list(visit: Visit, filter: Query<OrderFilter>) -> Result<HttpResponse, Error> {
+    let asked =
+        filter.parse().map_err(|problem| failure::unfit(&visit.request, &problem.to_string()))?;
+    let page = visit.call(&ORDERS, &[], &asked).await?;
+    Ok(visit.answer("Orders", &page, || render(&filter, &page)))
+}
+
+fn render(filter: &OrderFilter, page: &OrderPage) -> Markup {
+    html! {
+        h1 { "Orders" }
+        form.filter action="/orders" {
+            label { "State "
+                select name="state" {
+                    option value="" { "any" }
+                    @for state in OrderState::ALL {
+                        option value=(state) selected[state.as_str() == filter.state] { (state) }
+                    }
+                }
+            }
+            label { "Open flag "
+                select name="flag" {
+                    option value="" { "any or none" }
+                    @for flag in Flag::ALL {
+                        option value=(flag) selected[flag.as_str() == filter.flag] { (flag) }
+                    }
+                }
+            }
+            label { "First seen from "
+                input name="since" value=(filter.since) placeholder="2026-01-31 00:00";
+            }
+            label { "until " input name="before" value=(filter.before) placeholder="UTC"; }
+            button type="submit" { "Show" }
+        }
+        @if page.orders.is_empty() {
+            p {
+                @if page.next.is_some() { "None on this page; there are more to search." }
+                @else { "No order is like this." }
+            }
+        } @else {
+            (table(&page.orders))
+        }
+        @if let Some(after) = &page.next {
+            p { a.next rel="next" href=(filter.next(after)) { "Next page" } }
+        }
+    }
+}
+
+/// The address of an order's page.
+pub(crate) fn path_of(order: &OrderRow) -> String {
+    format!("/orders/{}/{}/{}", order.partner, order.merchant_code, order.order_id)
+}
+
+/// Orders as a table.
+pub(crate) fn table(orders: &[OrderRow]) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label="Orders" {
+            table {
+                thead { tr {
+                    th scope="col" { "Order" }
+                    th scope="col" { "State" }
+                    th.num scope="col" { "Amount" }
+                    th.num scope="col" { "Received" }
+                    th scope="col" { "Reference" }
+                    th scope="col" { "Needs a person" }
+                    th scope="col" { "First seen" }
+                } }
+                tbody {
+                    @for order in orders {
+                        (row(order))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn row(order: &OrderRow) -> Markup {
+    let summary = &order.summary;
+    let (paid, currency) = (summary.paid_amount, summary.currency);
+    html! {
+        tr {
+            th scope="row" {
+                a.id href=(path_of(order)) { (order.order_id) }
+                small { (order.partner) "/" (order.merchant_code) }
+            }
+            td { (state(summary.state)) }
+            td.num {
+                @if let Some(asked) = summary.amount { (money(asked, currency)) } @else { "–" }
+            }
+            td.num { @if paid != 0 { (money(paid, currency)) } @else { "–" } }
+            td.id { @if let Some(reference) = &summary.reference { (reference) } @else { "–" } }
+            td { @for flag in &order.attention { span.badge.high { (flag) } " " } }
+            td { (moment(order.first_seen)) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_takes_what_people_write() {
+        let filter = OrderFilter {
+            state: "PAID".to_owned(),
+            since: "2026-01-31 23:59".to_owned(),
+            before: "2026-02-01".to_owned(),
+            ..OrderFilter::default()
+        };
+        let asked = filter.parse().unwrap();
+        assert_eq!(asked.state, Some(OrderState::Paid));
+        assert_eq!(asked.since, Time::parse("2026-01-31T23:59:00Z").ok());
+        assert_eq!(asked.before, Time::parse("2026-02-01T00:00:00Z").ok());
+        assert_eq!((asked.flag, asked.after), (None, None));
+        let next = filter.next("0-1&x");
+        let mut members: Vec<_> = next.strip_prefix("/orders?").unwrap().split('&').collect();
+        members.sort_unstable();
+        let since = "since=2026-01-31+23%3A59";
+        assert_eq!(members, ["after=0-1%26x", "before=2026-02-01", since, "state=PAID"]);
+    }
+
+    #[test]
+    fn a_filter_names_what_it_does_not_take() {
+        for (filter, problem) in [
+            (OrderFilter { state: "paid?".into(), ..Default::default() }, "a state, such as PAID"),
+            (OrderFilter { flag: "X".into(), ..Default::default() }, "a flag, such as"),
+            (OrderFilter { since: "yesterday".into(), ..Default::default() }, "a time, such as"),
+        ] {
+            assert!(filter.parse().unwrap_err().to_string().contains(problem), "{problem}");
+        }
+    }
+}

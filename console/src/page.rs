@@ -1,0 +1,92 @@
+//! Owns the frame of a page: the ways to the other pages, the search, and who is logged in. A page
+//! needs no script.
+
+use actix_web::http::{StatusCode, header};
+use actix_web::{HttpRequest, HttpResponse};
+use maud::{DOCTYPE, Markup, html};
+
+use crate::session::Session;
+
+/// The paths that need no session.
+pub(crate) const OPEN_PATHS: [&str; 3] = ["/login", "/style.css", "/icon.svg"];
+
+const STYLE: &str = include_str!("style.css");
+const ICON: &str = include_str!("icon.svg");
+/// How long browsers keep what is the same for everybody.
+const KEEP: &str = "max-age=300";
+
+/// A page without its content.
+pub(crate) struct PageFrame<'p> {
+    pub(crate) title: &'p str,
+    /// The session it is made for; `None` before the log-in.
+    pub(crate) session: Option<&'p Session>,
+}
+
+impl PageFrame<'_> {
+    /// Answers with this page around its content.
+    pub(crate) fn respond(&self, status: StatusCode, main: &Markup) -> HttpResponse {
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="robots" content="noindex";
+                    title { (self.title) " – Payfold" }
+                    link rel="icon" href="/icon.svg";
+                    link rel="stylesheet" href="/style.css";
+                }
+                body {
+                    a.skip href="#main" { "Skip to the content" }
+                    @if let Some(session) = self.session { (bar(session)) }
+                    main #main { (main) }
+                }
+            }
+        };
+        let mut response = HttpResponse::build(status);
+        response.content_type("text/html; charset=utf-8").body(page.into_string())
+    }
+}
+
+/// The bar above a page.
+fn bar(session: &Session) -> Markup {
+    html! {
+        header.bar {
+            a.brand href="/" { "Payfold" }
+            nav aria-label="Pages" {
+                a href="/orders" { "Orders" }
+            }
+            form.search role="search" action="/search" {
+                label.unseen for="search" { "Find an order" }
+                input #search type="search" name="what" required
+                    placeholder="Order id, or a reference of the shop or the partner";
+                button type="submit" { "Find" }
+            }
+            form.person method="post" action="/logout" {
+                span { (session.person.name) " (" (session.person.role.as_str()) ")" }
+                input type="hidden" name="post_token" value=(session.post_token);
+                button type="submit" { "Log out" }
+            }
+        }
+    }
+}
+
+/// Whether the request is a program's.
+pub(crate) fn wants_json(request: &HttpRequest) -> bool {
+    let accepted = request.headers().get(header::ACCEPT);
+    accepted.and_then(|it| it.to_str().ok()).is_some_and(|it| it.starts_with("application/json"))
+}
+
+/// The style of every page.
+pub(crate) async fn style() -> HttpResponse {
+    kept("text/css; charset=utf-8", STYLE)
+}
+
+/// The icon of every page.
+pub(crate) async fn icon() -> HttpResponse {
+    kept("image/svg+xml", ICON)
+}
+
+fn kept(kind: &str, content: &'static str) -> HttpResponse {
+    HttpResponse::Ok().content_type(kind).insert_header((header::CACHE_CONTROL, KEEP)).body(content)
+}

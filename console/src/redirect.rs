@@ -1,0 +1,95 @@
+//! Owns where a request without a session is led, and where a log-in leads.
+
+use actix_web::http::{Method, StatusCode, header};
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+use maud::html;
+use payfold_api::call::query_of;
+use serde::{Deserialize, Serialize};
+
+use crate::page::{self, PageFrame};
+use crate::{Console, problem};
+
+/// The path of the log-in.
+pub(crate) const LOGIN: &str = "/login";
+
+/// What a link to the log-in may carry.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct LoginLink {
+    /// The page to open afterwards.
+    pub(crate) next: String,
+    /// A code that logs in once.
+    pub(crate) code: String,
+}
+
+/// Leads to the log-in, and from there to the page that was asked for. A request that another site
+/// led here has no cookie even in a session, so its page is asked for once more, from here.
+pub(crate) fn to_login(request: &HttpRequest) -> HttpResponse {
+    if page::wants_json(request) {
+        let detail = "There is no session, or it is over: log in again.";
+        return problem::answer(request, StatusCode::UNAUTHORIZED, detail);
+    }
+    let asked = request.uri().path_and_query().map_or("/", |asked| asked.as_str());
+    if is_led_by_another_site(request) {
+        let main = html! {
+            meta http-equiv="refresh" content={ "0; url=" (local(asked)) };
+            p { a href=(local(asked)) { "Open the page" } }
+        };
+        return PageFrame { title: "Payfold", session: None }.respond(StatusCode::OK, &main);
+    }
+    let is_page = request.method().is_safe() && asked != "/";
+    let next = if is_page { asked.to_owned() } else { String::new() };
+    let link = query_of(&LoginLink { next, code: String::new() });
+    let query: String = url::form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(link.iter().filter(|(_, value)| !value.is_empty()))
+        .finish();
+    let to = if query.is_empty() { LOGIN.to_owned() } else { format!("{LOGIN}?{query}") };
+    let mut response = HttpResponse::SeeOther();
+    let console = request.app_data::<Data<Console>>();
+    if let Some(cookie) = console.map(|console| console.cookie())
+        && request.cookie(cookie.name).is_some()
+    {
+        response.cookie(cookie.removal());
+    }
+    response.insert_header((header::LOCATION, to)).finish()
+}
+
+/// Whether a page is opened by a link on another site, as the browser says.
+fn is_led_by_another_site(request: &HttpRequest) -> bool {
+    let site = request.headers().get("sec-fetch-site");
+    request.method() == Method::GET && site.is_some_and(|site| site == "cross-site")
+}
+
+/// The page to open after the log-in: one of this console, never of another site.
+pub(crate) fn local(next: &str) -> &str {
+    let is_local = next.starts_with('/')
+        && !next.starts_with("//")
+        && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    if is_local { next } else { "/" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_in_leads_to_pages_of_the_console_only() {
+        for next in ["/", "/orders?state=PAID", "/orders/acme/SHOP/o-1"] {
+            assert_eq!(local(next), next);
+        }
+        for next in [
+            "",
+            "orders",
+            "//evil.test",
+            "/\\evil.test",
+            "https://evil.test",
+            "/a\r\nb: c",
+            "/a b",
+            "\\\\evil.test",
+            "/\tx",
+        ] {
+            assert_eq!(local(next), "/", "{next}");
+        }
+    }
+}

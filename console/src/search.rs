@@ -1,0 +1,47 @@
+//! Owns the search: one text leads to the order it names.
+
+use actix_web::http::header;
+use actix_web::web::Query;
+use actix_web::{Error, HttpResponse};
+use maud::html;
+use payfold_api::reads::SEARCH;
+use payfold_views::search::SearchOrders;
+use serde::Deserialize;
+
+use crate::orders::{path_of, table};
+use crate::page;
+use crate::visit::Visit;
+
+/// What a person searches for.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Sought {
+    what: String,
+}
+
+/// Leads to the one order that a text names, or lists those it names.
+pub(crate) async fn find(visit: Visit, sought: Query<Sought>) -> Result<HttpResponse, Error> {
+    let what = sought.into_inner().what;
+    let found = visit.call(&SEARCH, &[], &SearchOrders { what: what.clone() }).await?;
+    if let [only] = &*found.orders
+        && !page::wants_json(&visit.request)
+    {
+        let to = (header::LOCATION, path_of(only));
+        return Ok(HttpResponse::SeeOther().insert_header(to).finish());
+    }
+    Ok(visit.answer("Search", &found, || {
+        html! {
+            h1 { "Orders named “" bdi { (what) } "”" }
+            @if found.orders.is_empty() {
+                p {
+                    "There is none. The search takes an order's id, or partner/merchant code/id; "
+                    "the shop's reference; and the partner's reference of a payment: whole, as "
+                    "it is written there."
+                }
+            } @else {
+                (table(&found.orders))
+                @if found.has_more { p { "There are more orders of this name than are shown." } }
+            }
+        }
+    }))
+}

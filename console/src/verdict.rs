@@ -1,0 +1,231 @@
+//! Owns the verdict on an order: what is so in a sentence, what is to be done, and an answer for
+//! the payer. Pure.
+
+use payfold_report::money::major_named;
+use payfold_schemas::ipn::Status;
+use payfold_schemas::order::{KnownFacts, OrderState, Severity, Summary};
+use payfold_views::orders::OrderRow;
+
+use crate::text::clock;
+
+/// What is so with an order.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct OrderVerdict {
+    /// `good`, `open` or `bad`.
+    pub(crate) tone: &'static str,
+    pub(crate) heading: String,
+    /// What a person has to do; `None` if nothing.
+    pub(crate) todo: Option<&'static str>,
+    pub(crate) for_payer: String,
+}
+
+impl OrderVerdict {
+    /// The verdict on an order.
+    pub(crate) fn of(order: &OrderRow) -> Self {
+        let summary = &order.summary;
+        let is_held = summary
+            .flags
+            .iter()
+            .any(|raised| raised.is_open() && raised.severity == Severity::Critical);
+        let todo = match (is_held, order.attention.is_empty()) {
+            (true, _) => Some(
+                "Someone who decides about money has to decide what is critical below before the \
+                 shop delivers.",
+            ),
+            (false, false) => Some("A person should check what does not fit below."),
+            (false, true) => None,
+        };
+        let tone = match summary.state {
+            _ if is_held => "bad",
+            OrderState::Unmatched => "bad",
+            OrderState::Paid if summary.fulfil => "good",
+            _ => "open",
+        };
+        if is_reported(order) {
+            return Self {
+                tone: "bad",
+                heading: "A payment was reported that does not count: see what does not fit."
+                    .to_owned(),
+                todo,
+                for_payer: "A payment for your order is being checked; keep the receipt."
+                    .to_owned(),
+            };
+        }
+        Self { tone, heading: heading(summary), todo, for_payer: for_payer(summary) }
+    }
+}
+
+/// Whether the partner reported a payment, and the order is none of those that were paid.
+fn is_reported(order: &OrderRow) -> bool {
+    let is_unpaid = match order.summary.state {
+        OrderState::Requested
+        | OrderState::Pending
+        | OrderState::Expired
+        | OrderState::Failed
+        | OrderState::Unconfirmed => true,
+        OrderState::Paid | OrderState::Refunded | OrderState::Unmatched => false,
+    };
+    let KnownFacts { ipns, query_answers, .. } = &order.facts;
+    let mut reported = (ipns.iter().map(|known| known.content.status))
+        .chain(query_answers.iter().map(|known| known.content.status));
+    is_unpaid && reported.any(|status| status == Status::Success)
+}
+
+fn money(minor: i64, summary: &Summary) -> String {
+    match summary.currency {
+        Some(currency) => major_named(i128::from(minor), currency),
+        None => format!("{minor} minor units"),
+    }
+}
+
+/// What was paid, and when.
+fn payment(summary: &Summary) -> String {
+    let on = summary.paid_at.map_or_else(String::new, |at| format!(" on {}", clock(at)));
+    format!("{}{on}", money(summary.paid_amount, summary))
+}
+
+fn heading(summary: &Summary) -> String {
+    match summary.state {
+        OrderState::Paid if summary.fulfil => format!("Paid {}: deliver.", payment(summary)),
+        OrderState::Paid => {
+            format!("Paid {}, but something does not fit: do not deliver yet.", payment(summary))
+        }
+        OrderState::Pending => match summary.deadline {
+            Some(at) => format!("Not paid yet: the payer has time until {}.", clock(at)),
+            None => "Not paid yet.".to_owned(),
+        },
+        OrderState::Requested => {
+            "Not paid yet: the partner has not answered whether the payer can pay.".to_owned()
+        }
+        OrderState::Unconfirmed => {
+            "Not paid yet: a notice counts only once the partner confirms it.".to_owned()
+        }
+        OrderState::Expired => "Not paid: the time to pay is over.".to_owned(),
+        OrderState::Failed => "Not paid: the payment failed.".to_owned(),
+        OrderState::Refunded => {
+            format!("Paid, and given back: {}.", money(summary.refunded_amount, summary))
+        }
+        OrderState::Unmatched => {
+            "The partner reports a payment for an order that no shop asked for.".to_owned()
+        }
+    }
+}
+
+fn for_payer(summary: &Summary) -> String {
+    let received = || format!("We have received your payment of {}.", payment(summary));
+    match summary.state {
+        OrderState::Paid if summary.fulfil => received(),
+        OrderState::Paid => format!("{} It is being checked.", received()),
+        OrderState::Pending | OrderState::Requested | OrderState::Unconfirmed => {
+            "Your payment has not reached us yet. If your bank shows it, keep the receipt: we see \
+             the payment as soon as our payment partner confirms it."
+                .to_owned()
+        }
+        OrderState::Expired | OrderState::Failed => {
+            "We have received no payment for this order. If your bank shows one, send us its \
+             receipt."
+                .to_owned()
+        }
+        OrderState::Refunded => {
+            format!("Your payment was given back: {}.", money(summary.refunded_amount, summary))
+        }
+        OrderState::Unmatched => {
+            "We are finding out which order your payment is for; keep the receipt.".to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use payfold_schemas::digest::Digest;
+    use payfold_schemas::fact::QueryAnswer;
+    use payfold_schemas::ids::ProviderRef;
+    use payfold_schemas::ids::{MerchantCode, OrderId, PartnerCode};
+    use payfold_schemas::money::{Amount, Currency};
+    use payfold_schemas::order::{Flag, Known, RaisedFlag};
+    use payfold_schemas::position::Position;
+    use payfold_schemas::time::Time;
+
+    use super::*;
+
+    fn order(state: OrderState) -> OrderRow {
+        let mut summary = Summary::new(state);
+        summary.currency = Currency::parse("EUR").ok();
+        summary.amount = Some(1_250);
+        OrderRow {
+            summary,
+            partner: PartnerCode::parse("acme").unwrap(),
+            merchant_code: MerchantCode::parse("SHOP").unwrap(),
+            order_id: OrderId::parse("o-1").unwrap(),
+            version: 1,
+            first_seen: Time::from_unix_ms(0),
+            position: "0-1".to_owned(),
+            attention: Vec::new(),
+            exponent: Some(2),
+            facts: KnownFacts::default(),
+        }
+    }
+
+    fn flagged(mut order: OrderRow, severity: Severity, decided_by: Option<String>) -> OrderRow {
+        let (flag, evidence) = (Flag::DoublePayment, Digest::of_bytes(b"evidence"));
+        order.summary.flags = vec![RaisedFlag { flag, severity, evidence, decided_by }];
+        order.attention = order.summary.attention().collect();
+        order
+    }
+
+    #[test]
+    fn a_paid_order_is_delivered_unless_something_is_critical() {
+        let mut paid = order(OrderState::Paid);
+        paid.summary.paid_amount = 1_250;
+        paid.summary.paid_at = Time::parse("2026-01-31T10:00:00Z").ok();
+        let held = flagged(paid.clone(), Severity::Critical, None);
+        paid.summary.fulfil = true;
+        let verdict = OrderVerdict::of(&paid);
+        assert_eq!((verdict.tone, verdict.todo), ("good", None));
+        assert_eq!(verdict.heading, "Paid 12.50 EUR on 2026-01-31 10:00:00 UTC: deliver.");
+        let verdict = OrderVerdict::of(&held);
+        assert_eq!(verdict.tone, "bad");
+        assert!(verdict.heading.contains("do not deliver yet"), "{}", verdict.heading);
+        assert!(verdict.todo.unwrap().contains("decide what is critical"));
+        assert!(verdict.for_payer.ends_with("It is being checked."), "{}", verdict.for_payer);
+        let decided = flagged(paid, Severity::Critical, Some("ann".to_owned()));
+        assert_eq!(
+            (OrderVerdict::of(&decided).tone, OrderVerdict::of(&decided).todo),
+            ("good", None)
+        );
+    }
+
+    /// A payment of another amount leaves an order unpaid.
+    #[test]
+    fn no_payer_reads_that_nothing_came_when_a_payment_was_reported() {
+        let content = QueryAnswer {
+            provider_ref: ProviderRef::parse("r").unwrap(),
+            status: Status::Success,
+            amount: Amount::from_minor(1).unwrap(),
+            currency: Currency::parse("EUR").unwrap(),
+        };
+        for state in OrderState::ALL {
+            let mut reported = order(state);
+            let position = Position { partition: 0, offset: 1 };
+            reported.facts.query_answers.push(Known { content: content.clone(), position });
+            let verdict = OrderVerdict::of(&reported);
+            for wrong in ["received no payment", "has not reached us"] {
+                assert!(!verdict.for_payer.contains(wrong), "{state}: {}", verdict.for_payer);
+            }
+        }
+    }
+
+    #[test]
+    fn no_payer_reads_of_money_that_has_not_come() {
+        for state in OrderState::ALL {
+            let verdict = OrderVerdict::of(&order(state));
+            let says_received = verdict.for_payer.contains("We have received your payment");
+            assert_eq!(says_received, state == OrderState::Paid, "{state}");
+            assert_ne!(verdict.tone, "good", "{state}: nothing may be delivered");
+        }
+        let expired = flagged(order(OrderState::Expired), Severity::High, None);
+        let verdict = OrderVerdict::of(&expired);
+        assert_eq!(verdict.todo, Some("A person should check what does not fit below."));
+        assert_eq!(verdict.tone, "open");
+    }
+}
