@@ -6,7 +6,7 @@ use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
 use payfold_api::call::query_of;
 use payfold_api::reads::ORDERS;
-use payfold_schemas::order::{Flag, OrderState};
+use payfold_schemas::order::{Flag, OrderState, RaisedFlag, Severity};
 use payfold_schemas::time::Time;
 use payfold_views::orders::{ListOrders, OrderPage, OrderRow};
 use serde::{Deserialize, Serialize};
@@ -139,13 +139,13 @@ pub(crate) fn table(orders: &[OrderRow]) -> Markup {
         div.scroll tabindex="0" role="region" aria-label="Orders" {
             table {
                 thead { tr {
-                    th scope="col" { "Order" }
                     th scope="col" { "State" }
+                    th scope="col" { "Order" }
                     th.num scope="col" { "Amount" }
                     th.num scope="col" { "Received" }
-                    th scope="col" { "Reference" }
                     th scope="col" { "Needs a person" }
                     th scope="col" { "First seen" }
+                    th scope="col" { "Reference" }
                 } }
                 tbody {
                     @for order in orders {
@@ -162,20 +162,29 @@ fn row(order: &OrderRow) -> Markup {
     let (paid, currency) = (summary.paid_amount, summary.currency);
     html! {
         tr {
+            td { (state(summary.state)) }
             th scope="row" {
                 a.id href=(path_of(order)) { (order.order_id) }
                 small { (order.partner) "/" (order.merchant_code) }
             }
-            td { (state(summary.state)) }
             td.num {
                 @if let Some(asked) = summary.amount { (money(asked, currency)) } @else { "–" }
             }
             td.num { @if paid != 0 { (money(paid, currency)) } @else { "–" } }
-            td.id { @if let Some(reference) = &summary.reference { (reference) } @else { "–" } }
-            td { @for flag in &order.attention { span.badge.high { (flag) } " " } }
+            td {
+                @for raised in summary.flags.iter().filter(|raised| needs_a_person(raised)) {
+                    span.badge.(raised.severity.as_str()) { (raised.flag) } " "
+                }
+            }
             td { (moment(order.first_seen)) }
+            td.id { @if let Some(reference) = &summary.reference { (reference) } @else { "–" } }
         }
     }
+}
+
+/// Whether a person has to check a flag, or decide it.
+fn needs_a_person(raised: &RaisedFlag) -> bool {
+    raised.is_open() && raised.severity >= Severity::High
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub(crate) fn answer(request: &HttpRequest, status: StatusCode, detail: &str) ->
     let title = match status {
         StatusCode::NOT_FOUND => "Not found",
         StatusCode::FORBIDDEN => "Not allowed",
-        status if status.is_client_error() => "This can't be done so",
+        status if status.is_client_error() => "Please check what was sent",
         _ => "This can't be shown now",
     };
     let main = html! {

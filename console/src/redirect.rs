@@ -13,8 +13,8 @@ use crate::{Console, problem};
 /// The path of the log-in.
 pub(crate) const LOGIN: &str = "/login";
 
-/// What a link to the log-in may carry.
-#[derive(Debug, Default, Serialize, Deserialize)]
+/// What a link to the log-in may carry. It has no `Debug`: the code is a secret.
+#[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct LoginLink {
     /// The page to open afterwards.

@@ -9,7 +9,7 @@ use crate::support::wire::{Answer, Connection, request};
 
 /// The host that `request` names, as a browser's `Origin`.
 const ORIGIN: &str = "origin: http://payfold\r\n";
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(20);
 /// A start that is refused ends within this time.
 const START_MAX: Duration = Duration::from_secs(20);
 
