@@ -4,7 +4,6 @@
 
 mod answer;
 mod backends;
-mod body;
 mod names;
 mod openapi;
 mod operation;

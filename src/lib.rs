@@ -8,6 +8,7 @@ mod admin;
 mod admin_client;
 mod args;
 mod assembly;
+mod body;
 mod command;
 mod data_dir;
 mod demo;

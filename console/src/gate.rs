@@ -1,25 +1,16 @@
 //! Owns what every request passes, which checks its origin and its session; and the headers that
 //! every answer carries.
 
-use std::io;
-use std::time::Duration;
-
 use actix_web::body::BoxBody;
-use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
-use actix_web::error::PayloadError;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpMessage, HttpResponse};
-use futures_util::{StreamExt, stream};
-use tokio::time::{Instant, timeout_at};
 
 use crate::session::{Session, SessionCookie};
 use crate::{Console, page, problem, redirect};
-
-/// The time for the body of a request.
-const BODY_MAX: Duration = Duration::from_secs(10);
 
 /// Nothing from elsewhere is loaded, no script runs, and no other site frames a page.
 const CONTENT_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; \
@@ -45,15 +36,13 @@ impl Console {
 /// Lets a request pass: a change only if it comes from one of our own pages; a page only with a
 /// session, unless it needs none.
 pub(crate) async fn pass(
-    mut request: ServiceRequest,
+    request: ServiceRequest,
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse, Error> {
     let console = request.app_data::<Data<Console>>().expect("the console serves itself").clone();
     let mut response = match check(&console, &request) {
         Err(refused) => request.into_response(*refused),
         Ok(renewed) => {
-            let payload = request.take_payload();
-            request.set_payload(in_time(payload));
             let mut response = next.call(request).await?;
             if let Some(session) = renewed
                 && response.response().cookies().next().is_none()
@@ -69,21 +58,6 @@ pub(crate) async fn pass(
         }
     }
     Ok(response)
-}
-
-/// A body that has to arrive within a time: the HTTP library would wait without limit.
-fn in_time(payload: Payload) -> Payload {
-    let deadline = Instant::now() + BODY_MAX;
-    let parts = stream::unfold(Some(payload), move |reading| async move {
-        let mut payload = reading?;
-        match timeout_at(deadline, payload.next()).await {
-            Ok(Some(Ok(part))) => Some((Ok(part), Some(payload))),
-            Ok(Some(Err(error))) => Some((Err(error), None)),
-            Ok(None) => None,
-            Err(_) => Some((Err(PayloadError::Io(io::ErrorKind::TimedOut.into())), None)),
-        }
-    });
-    Payload::Stream { payload: Box::pin(parts) }
 }
 
 /// The session to renew, if its cookie is old. Errors: the answer of a request that does not pass.

@@ -145,7 +145,7 @@ fn timeline(facts: &[FactRow]) -> Markup {
                     th scope="col" { "From" }
                 } }
                 tbody {
-    @for row in facts { (timeline_row(row)) }
+                    @for row in facts { (timeline_row(row)) }
                 }
             }
         }
@@ -193,7 +193,7 @@ fn what(fact: &Fact) -> Markup {
 }
 
 /// What a flag means.
-pub(crate) fn meaning(flag: Flag) -> &'static str {
+fn meaning(flag: Flag) -> &'static str {
     match flag {
         Flag::AmountMismatch => "The amount that was paid is not the one that was asked.",
         Flag::CurrencyMismatch => "What was paid is in another currency.",

@@ -4,14 +4,14 @@ use actix_web::http::header;
 use actix_web::web::Query;
 use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
-use payfold_api::call::query_of;
 use payfold_api::reads::ORDERS;
-use payfold_schemas::order::{Flag, OrderState, RaisedFlag, Severity};
+use payfold_schemas::order::{Flag, OrderState};
 use payfold_schemas::time::Time;
 use payfold_views::orders::{ListOrders, OrderPage, OrderRow};
 use serde::{Deserialize, Serialize};
 
 use crate::failure;
+use crate::redirect::address;
 use crate::text::{moment, money, state};
 use crate::visit::Visit;
 
@@ -45,9 +45,7 @@ impl OrderFilter {
     /// The address of the page after this cursor.
     fn next(&self, after: &str) -> String {
         let next = Self { after: after.to_owned(), ..self.clone() };
-        let pairs = query_of(&next).into_iter().filter(|(_, value)| !value.is_empty());
-        let mut query = url::form_urlencoded::Serializer::new(String::new());
-        format!("/orders?{}", query.extend_pairs(pairs).finish())
+        address("/orders", &next)
     }
 }
 
@@ -172,7 +170,7 @@ fn row(order: &OrderRow) -> Markup {
             }
             td.num { @if paid != 0 { (money(paid, currency)) } @else { "–" } }
             td {
-                @for raised in summary.flags.iter().filter(|raised| needs_a_person(raised)) {
+                @for raised in summary.flags.iter().filter(|raised| raised.needs_attention()) {
                     span.badge.(raised.severity.as_str()) { (raised.flag) } " "
                 }
             }
@@ -180,11 +178,6 @@ fn row(order: &OrderRow) -> Markup {
             td.id { @if let Some(reference) = &summary.reference { (reference) } @else { "–" } }
         }
     }
-}
-
-/// Whether a person has to check a flag, or decide it.
-fn needs_a_person(raised: &RaisedFlag) -> bool {
-    raised.is_open() && raised.severity >= Severity::High
 }
 
 #[cfg(test)]

@@ -40,11 +40,7 @@ pub(crate) fn to_login(request: &HttpRequest) -> HttpResponse {
     }
     let is_page = request.method().is_safe() && asked != "/";
     let next = if is_page { asked.to_owned() } else { String::new() };
-    let link = query_of(&LoginLink { next, code: String::new() });
-    let query: String = url::form_urlencoded::Serializer::new(String::new())
-        .extend_pairs(link.iter().filter(|(_, value)| !value.is_empty()))
-        .finish();
-    let to = if query.is_empty() { LOGIN.to_owned() } else { format!("{LOGIN}?{query}") };
+    let to = address(LOGIN, &LoginLink { next, code: String::new() });
     let mut response = HttpResponse::SeeOther();
     let console = request.app_data::<Data<Console>>();
     if let Some(cookie) = console.map(|console| console.cookie())
@@ -53,6 +49,16 @@ pub(crate) fn to_login(request: &HttpRequest) -> HttpResponse {
         response.cookie(cookie.removal());
     }
     response.insert_header((header::LOCATION, to)).finish()
+}
+
+/// The address of a page with these members, without those that are empty.
+pub(crate) fn address(path: &str, members: &impl Serialize) -> String {
+    let pairs = query_of(members).into_iter().filter(|(_, value)| !value.is_empty());
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    match &*query.extend_pairs(pairs).finish() {
+        "" => path.to_owned(),
+        query => format!("{path}?{query}"),
+    }
 }
 
 /// Whether a page is opened by a link on another site, as the browser says.

@@ -9,13 +9,15 @@ use payfold_schemas::time::Time;
 /// An amount in major units; the minor units on hover. An amount without a currency is in minor
 /// units.
 pub(crate) fn money(minor: i64, currency: Option<Currency>) -> Markup {
+    let on_hover = currency.map(|_| format!("{minor} minor units"));
+    html! { span.money title=[on_hover] { (amount(minor, currency)) } }
+}
+
+/// The same as text.
+pub(crate) fn amount(minor: i64, currency: Option<Currency>) -> String {
     match currency {
-        Some(currency) => html! {
-            span.money title=(format!("{minor} minor units")) {
-                (major_named(i128::from(minor), currency))
-            }
-        },
-        None => html! { span.money { (minor) " minor units" } },
+        Some(currency) => major_named(i128::from(minor), currency),
+        None => format!("{minor} minor units"),
     }
 }
 

@@ -1,12 +1,11 @@
 //! Owns the verdict on an order: what is so in a sentence, what is to be done, and an answer for
 //! the payer. Pure.
 
-use payfold_report::money::major_named;
 use payfold_schemas::ipn::Status;
 use payfold_schemas::order::{KnownFacts, OrderState, Severity, Summary};
 use payfold_views::orders::OrderRow;
 
-use crate::text::clock;
+use crate::text::{amount, clock};
 
 /// What is so with an order.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,17 +70,10 @@ fn is_reported(order: &OrderRow) -> bool {
     is_unpaid && reported.any(|status| status == Status::Success)
 }
 
-fn money(minor: i64, summary: &Summary) -> String {
-    match summary.currency {
-        Some(currency) => major_named(i128::from(minor), currency),
-        None => format!("{minor} minor units"),
-    }
-}
-
 /// What was paid, and when.
 fn payment(summary: &Summary) -> String {
     let on = summary.paid_at.map_or_else(String::new, |at| format!(" on {}", clock(at)));
-    format!("{}{on}", money(summary.paid_amount, summary))
+    format!("{}{on}", amount(summary.paid_amount, summary.currency))
 }
 
 fn heading(summary: &Summary) -> String {
@@ -103,7 +95,7 @@ fn heading(summary: &Summary) -> String {
         OrderState::Expired => "Not paid: the time to pay is over.".to_owned(),
         OrderState::Failed => "Not paid: the payment failed.".to_owned(),
         OrderState::Refunded => {
-            format!("Paid, and given back: {}.", money(summary.refunded_amount, summary))
+            format!("Paid, and given back: {}.", amount(summary.refunded_amount, summary.currency))
         }
         OrderState::Unmatched => {
             "The partner reports a payment for an order that no shop asked for.".to_owned()
@@ -127,7 +119,10 @@ fn for_payer(summary: &Summary) -> String {
                 .to_owned()
         }
         OrderState::Refunded => {
-            format!("Your payment was given back: {}.", money(summary.refunded_amount, summary))
+            format!(
+                "Your payment was given back: {}.",
+                amount(summary.refunded_amount, summary.currency)
+            )
         }
         OrderState::Unmatched => {
             "We are finding out which order your payment is for; keep the receipt.".to_owned()
@@ -139,8 +134,7 @@ fn for_payer(summary: &Summary) -> String {
 mod tests {
     use payfold_schemas::digest::Digest;
     use payfold_schemas::fact::QueryAnswer;
-    use payfold_schemas::ids::ProviderRef;
-    use payfold_schemas::ids::{MerchantCode, OrderId, PartnerCode};
+    use payfold_schemas::ids::{MerchantCode, OrderId, PartnerCode, ProviderRef};
     use payfold_schemas::money::{Amount, Currency};
     use payfold_schemas::order::{Flag, Known, RaisedFlag};
     use payfold_schemas::position::Position;

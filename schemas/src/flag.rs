@@ -217,6 +217,11 @@ pub struct RaisedFlag {
 }
 
 impl RaisedFlag {
+    /// Whether a person must look at it: it is open, and high or critical.
+    pub fn needs_attention(&self) -> bool {
+        self.is_open() && self.severity >= Severity::High
+    }
+
     /// Whether no decision closes it.
     pub fn is_open(&self) -> bool {
         self.decided_by.is_none()

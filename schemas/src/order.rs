@@ -261,10 +261,7 @@ impl Summary {
 
     /// The open flags a person must look at: high or critical.
     pub fn attention(&self) -> impl Iterator<Item = Flag> + '_ {
-        self.flags
-            .iter()
-            .filter(|raised| raised.is_open() && raised.severity >= Severity::High)
-            .map(|raised| raised.flag)
+        self.flags.iter().filter(|raised| raised.needs_attention()).map(|raised| raised.flag)
     }
 }
 

@@ -10,9 +10,9 @@ use payfold_partners::token::Permission;
 use schemars::JsonSchema;
 
 use super::answer::problem;
-use super::body;
 use super::operation::Operation;
 use super::state::Admin;
+use crate::body;
 use payfold_api::call::{Call, CallMethod};
 
 /// A path and its routes.

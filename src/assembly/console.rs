@@ -5,7 +5,8 @@ use std::fs;
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use actix_web::web::Data;
+use actix_web::middleware::from_fn;
+use actix_web::web::{self, Data};
 use anyhow::Context;
 use payfold_console::{Console, ConsoleSettings, FirstLogin, SESSION_KEY_BYTES};
 use payfold_engines::clock::{Clock, SystemClock};
@@ -15,6 +16,7 @@ use url::{Host, Url};
 use zeroize::Zeroizing;
 
 use super::Assembly;
+use crate::body;
 use crate::data_dir::write_private;
 use crate::error::{Fixable, unreadable};
 use crate::listener::{self, Routes};
@@ -55,7 +57,10 @@ impl Assembly<'_> {
             now: || SystemClock.now(),
         });
         let console = Data::new(console.context("the system's certificates")?);
-        let routes: Routes = Arc::new(move |config| payfold_console::routes(&console, config));
+        let routes: Routes = Arc::new(move |config| {
+            let pages = web::scope("").wrap(from_fn(body::in_time));
+            config.service(pages.configure(|config| payfold_console::routes(&console, config)));
+        });
         Ok(Some(AssembledConsole { routes, login_link }))
     }
 

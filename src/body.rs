@@ -1,5 +1,5 @@
-//! Owns the timeout of a request's body on the admin listener: the HTTP library would wait without
-//! limit.
+//! Owns the timeout of a request's body on the listeners of people: the HTTP library would wait
+//! without limit.
 
 use std::io;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 const BODY: Duration = Duration::from_secs(10);
 
 /// Limits the time of the whole body.
-pub(super) async fn in_time<B: MessageBody>(
+pub(crate) async fn in_time<B: MessageBody>(
     mut request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<B>, Error> {
@@ -26,7 +26,7 @@ pub(super) async fn in_time<B: MessageBody>(
 }
 
 /// Limits the time to the next part of an upload. The whole upload may take longer.
-pub(super) async fn without_pauses<B: MessageBody>(
+pub(crate) async fn without_pauses<B: MessageBody>(
     mut request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<B>, Error> {
