@@ -97,20 +97,50 @@ fn open_to_write(
     creating: OpenFlags,
 ) -> Result<Connection, EngineError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | creating;
-    let open = || -> rusqlite::Result<Connection> {
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(BUSY_WAIT)?;
+    let connection = open_unread(path, flags)?;
+    let prepare = || -> rusqlite::Result<()> {
         connection.execute_batch(pragmas)?;
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
         connection.set_prepared_statement_cache_capacity(64);
-        Ok(connection)
+        Ok(())
     };
-    let connection = open().map_err(|error| at(path, seam_error(error)))?;
+    prepare().map_err(|error| at(path, seam_error(error)))?;
     if connection.is_readonly("main").map_err(|error| at(path, seam_error(error)))? {
         let text = "the file or its disk is read-only: make it writable".to_owned();
         return Err(at(path, EngineError::Unavailable(text)));
     }
     Ok(connection)
+}
+
+/// Opens a connection that has run no statement yet. The first one opens the write-ahead log.
+fn open_unread(path: &Path, flags: OpenFlags) -> Result<Connection, EngineError> {
+    // Also after opening, because another file may be there by then.
+    keep_wal(path)?;
+    let open = || -> rusqlite::Result<Connection> {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(BUSY_WAIT)?;
+        Ok(connection)
+    };
+    let connection = open().map_err(|error| at(path, seam_error(error)))?;
+    keep_wal(path)?;
+    Ok(connection)
+}
+
+/// Keeps a write-ahead log that has no database or an empty one: the right one was moved, and
+/// SQLite would delete the log as left over, even for a reader. Errors: `Unavailable` then.
+fn keep_wal(path: &Path) -> Result<(), EngineError> {
+    let database = follow_links(path);
+    let wal = beside(&database, "-wal");
+    let bytes = database.metadata().map_or(0, |found| found.len());
+    if bytes > 0 || !wal.exists() {
+        return Ok(());
+    }
+    let wal = wal.display();
+    let text = format!(
+        "the file is empty or missing, and {wal} belongs to another file that was here: move that \
+         file back, or move {wal} away too and restore the file from a backup"
+    );
+    Err(at(path, EngineError::Unavailable(text)))
 }
 
 /// Whether a file exists and this user may read it. Errors: `Unavailable` if anything else than its
@@ -136,13 +166,10 @@ pub(crate) fn open_reader(path: &Path, cache_kib: u32) -> Result<Connection, Eng
         return Err(EngineError::Invalid(format!("there is no file {}", path.display())));
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let open = || -> rusqlite::Result<Connection> {
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(BUSY_WAIT)?;
-        connection.execute_batch(&format!("PRAGMA cache_size = -{cache_kib}"))?;
-        Ok(connection)
-    };
-    open().map_err(|error| at(path, seam_error(error)))
+    let connection = open_unread(path, flags)?;
+    let prepared = connection.execute_batch(&format!("PRAGMA cache_size = -{cache_kib}"));
+    prepared.map_err(|error| at(path, seam_error(error)))?;
+    Ok(connection)
 }
 
 /// Adds the file's path to an error.
@@ -221,4 +248,28 @@ pub(crate) fn to_sql(offset: u64) -> i64 {
 pub(crate) fn from_sql(offset: i64) -> Result<u64, EngineError> {
     u64::try_from(offset)
         .map_err(|_| EngineError::Corrupt(format!("the stored offset {offset} is negative")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_write_ahead_log_beside_an_empty_file_is_kept() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (path, moved) = (dir.path().join("log.db"), dir.path().join("moved.db"));
+        let writer = open_writer(&path, "PRAGMA wal_autocheckpoint = 0").unwrap();
+        writer.execute_batch("CREATE TABLE one (a); INSERT INTO one VALUES (7)").unwrap();
+        std::fs::rename(&path, &moved).unwrap();
+        std::fs::write(&path, b"").unwrap();
+        let refused = [open_reader(&path, 64), open_writer(&path, ""), reopen_writer(&path, "")];
+        for result in refused {
+            let Err(EngineError::Unavailable(why)) = result else { panic!("it was opened") };
+            assert!(why.contains("log.db-wal belongs to another file"), "{why}");
+        }
+        std::fs::rename(&moved, &path).unwrap();
+        let read = open_reader(&path, 64).unwrap();
+        let stored: i64 = read.query_row("SELECT a FROM one", [], |row| row.get(0)).unwrap();
+        assert_eq!(stored, 7, "only the write-ahead log has it");
+    }
 }

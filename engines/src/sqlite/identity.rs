@@ -1,13 +1,12 @@
 //! Owns the check that a writer's open files are the ones that a restart would find: their paths
 //! must still name them, by device and inode. It also owns what happens to the writer's connection
 //! if they don't (the files are *lost*: deleted, moved or replaced). Invariants: lost files are
-//! reported once until they are back; a lost database is never created again; a file that was put
-//! in the place of a lost write-ahead log is never deleted; a process does not end by itself while
-//! acknowledged data is in a lost write-ahead log only.
+//! reported once, until something else is lost or they are back; a lost database is never created
+//! again; a file that was put in the place of a lost write-ahead log is never deleted; a process
+//! does not end by itself while acknowledged data is in a lost write-ahead log only.
 
 use std::fmt;
 use std::io;
-use std::mem;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -94,8 +93,9 @@ pub(crate) struct FileIdentity {
     wal: PathBuf,
     /// `None` while the writer has no connection: the last connection that closes deletes the file.
     wal_inode: Mutex<Option<Inode>>,
-    /// Locked for a whole check, so that an older check can't undo a newer one.
-    lost: Mutex<bool>,
+    /// What the last check found lost. Locked for a whole check, so that an older check can't undo
+    /// a newer one.
+    lost: Mutex<Option<EngineError>>,
     /// Whether it was reported that a lost write-ahead log can't be copied into the database.
     unsaved: AtomicBool,
 }
@@ -115,34 +115,36 @@ impl FileIdentity {
             link: (database != path).then(|| path.to_owned()),
             database,
             wal,
-            lost: Mutex::new(false),
+            lost: Mutex::default(),
             unsaved: AtomicBool::new(false),
         })
     }
 
     /// Whether the last check found a file lost.
     pub(crate) fn is_lost(&self) -> bool {
-        *lock(&self.lost)
+        lock(&self.lost).is_some()
     }
 
-    /// Checks that the paths name the open files. Logs when a file is lost and when it is back.
-    /// Errors: `Unavailable` with the lost file.
+    /// Checks that the paths name the open files. Logs when another file is lost, and when all are
+    /// back. Errors: `Unavailable` with the lost file.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
         let mut lost = lock(&self.lost);
         let Some(loss) = self.find_loss() else {
-            if mem::take(&mut *lost) {
+            if lost.take().is_some() {
                 tracing::info!(file = %self.database.display(), "the file is at its path again, \
                     and is used again");
             }
             return Ok(());
         };
         let Loss { path, found, .. } = &loss;
-        if !mem::replace(&mut *lost, true) {
+        let error = unavailable(path, found);
+        // What a person should do depends on what is lost, which may change meanwhile.
+        if lost.replace(error.clone()).as_ref() != Some(&error) {
             let fix = self.fix(&loss);
             tracing::error!(file = %path.display(), "the file {found}: nothing is stored or \
                 acknowledged until that file is back at its path; {fix}");
         }
-        Err(unavailable(path, found))
+        Err(error)
     }
 
     /// The first file that is lost now, the files with data before the symlink.

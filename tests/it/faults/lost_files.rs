@@ -195,7 +195,8 @@ fn a_replaced_log_takes_nothing_and_the_very_file_is_used_on() {
     // What is stored ends a time of failures, which counts for a while.
     let mut public = Connection::open(&scene.addresses.public);
     let number = scene.next.fetch_add(1, Ordering::SeqCst);
-    assert_eq!(scene.world.post_fresh(&mut public, number).status, 200);
+    let stored = scene.world.post_fresh(&mut public, number);
+    assert_eq!(stored.status, 200, "{stored:?}");
     assert_eq!(scene.get("/readyz").status, 200, "at once");
     let load = Load::start(&scene.world, &scene.addresses, &scene.next);
     scene.wait_for(200);
