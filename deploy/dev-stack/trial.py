@@ -32,9 +32,10 @@ ONE = 0x0001
 class Child:
     """`up` as a test holds it."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments, pass_fds=()):
         self.process = subprocess.Popen(
-            [DEV_STACK, "up", "--servers", SERVERS, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [DEV_STACK, "up", "--servers", SERVERS, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            pass_fds=pass_fds
         )
         self.line = json.loads(self.process.stdout.readline())
 
@@ -151,6 +152,15 @@ class Trial(unittest.TestCase):
         self.assertEqual(run("down", "--dir", line["dir"]).returncode, 0)
         self.gone(line["pids"].values())
         self.assertEqual(run("status", "--dir", line["dir"]).returncode, 1)
+
+    def test_what_was_inherited_is_closed(self):
+        reader, writer = os.pipe()
+        stack = Child("--cassandra", "0", pass_fds=[writer])
+        os.close(writer)
+        os.set_blocking(reader, False)
+        self.assertEqual(os.read(reader, 1), b"", "the end of what the stack no longer holds open")
+        os.close(reader)
+        self.assertEqual(stack.end(), 0)
 
     def test_what_is_missing_is_said(self):
         bare = tempfile.mkdtemp()
