@@ -3,6 +3,7 @@
 use payfold_partners::token::Permission;
 use payfold_reconcile::decide::Decided;
 use payfold_reconcile::withdraw::WithdrawnDecision;
+use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Verdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,10 @@ pub struct DecideRequest {
     pub accept: Verdict,
     /// Why: 1 to 1,000 characters.
     pub reason: String,
+    /// `evidence` of the finding or flag that was seen. If it has another by now, nothing is
+    /// decided, and the answer is a 409. Without it, what is there now is decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Digest>,
 }
 
 /// Withdraws a first decision; its author alone can.

@@ -22,17 +22,38 @@ use super::transition::{
 };
 use crate::shared::SharedContext;
 
-/// A request to decide a finding.
+/// What a person decides.
 #[derive(Clone, Debug)]
-pub struct FindingDecisionRequest {
-    /// The finding's id, or its first digits.
-    pub finding: String,
-    /// Which side is accepted as right.
+pub struct NewDecision {
+    /// The side that is accepted as right.
     pub accept: Verdict,
     /// Who decides.
     pub author: Author,
     /// The person's reason.
     pub reason: String,
+    /// The evidence that the person has seen, if they name it: no other is decided.
+    pub evidence: Option<Digest>,
+}
+
+impl NewDecision {
+    /// Checks that the person has seen this evidence.
+    fn assert_seen(&self, evidence: Digest) -> Result<(), ReconcileError> {
+        if self.evidence.is_none_or(|seen| seen == evidence) {
+            return Ok(());
+        }
+        let problem = "its evidence has changed since you saw it, so your decision was not taken: \
+            look at it again and decide then";
+        Err(ReconcileError::Refused(problem.to_owned()))
+    }
+}
+
+/// A request to decide a finding.
+#[derive(Clone, Debug)]
+pub struct FindingDecisionRequest {
+    /// The finding's id, or its first digits.
+    pub finding: String,
+    /// What is decided.
+    pub decision: NewDecision,
 }
 
 /// A request to decide a flag of an order.
@@ -42,12 +63,8 @@ pub struct FlagDecisionRequest {
     pub order: OrderKey,
     /// Which flag.
     pub flag: Flag,
-    /// Which side is accepted as right.
-    pub accept: Verdict,
-    /// Who decides.
-    pub author: Author,
-    /// The person's reason.
-    pub reason: String,
+    /// What is decided.
+    pub decision: NewDecision,
 }
 
 /// The result of a decision.
@@ -96,14 +113,17 @@ pub(crate) async fn decide_finding(
     request: FindingDecisionRequest,
 ) -> Result<Decided, ReconcileError> {
     let known = find_by_id_or_prefix(ledger, &request.finding)?;
-    if let Some(request) = flag_request(&known, &request)? {
+    let new = request.decision;
+    if let Some((order, flag)) = flag_of(&known)? {
+        let request = FlagDecisionRequest { order, flag, decision: new };
         return decide_flag(shared, ledger, request).await;
     }
+    new.assert_seen(known.evidence)?;
     let at = shared.storage.clock.now();
     let decision = FindingDecision {
-        accept: request.accept,
-        author: request.author,
-        reason: request.reason,
+        accept: new.accept,
+        author: new.author,
+        reason: new.reason,
         at,
         evidence: known.evidence,
         seconded_by: None,
@@ -127,22 +147,6 @@ pub(crate) async fn decide_finding(
     };
     publish_finding(shared, ledger, (changed, at)).await?;
     Ok(decided)
-}
-
-/// If a finding is about a flag, the decision on it is a decision on the flag: returns that
-/// request. Errors: as `flag_of`.
-fn flag_request(
-    known: &FindingChanged,
-    request: &FindingDecisionRequest,
-) -> Result<Option<FlagDecisionRequest>, ReconcileError> {
-    let FindingDecisionRequest { accept, author, reason, .. } = request.clone();
-    Ok(flag_of(known)?.map(|(order, flag)| FlagDecisionRequest {
-        order,
-        flag,
-        accept,
-        author,
-        reason,
-    }))
 }
 
 /// The flag that a finding is about. Errors: the finding has cleared.
@@ -205,6 +209,7 @@ pub(crate) async fn decide_flag(
 ) -> Result<Decided, ReconcileError> {
     let of = (&request.order, request.flag);
     let raised = open_flag(shared, ledger, of).await?;
+    request.decision.assert_seen(raised.evidence)?;
     let waiting = ledger.waiting_flag_decision(of, raised.evidence).cloned();
     let before = ledger.decisions_on_flag(of, raised.evidence).count();
     let said = decision_event(shared, &request, (&raised, before), waiting.as_ref())?;
@@ -216,7 +221,7 @@ pub(crate) async fn decide_flag(
         decided: said.decision_id.is_some(),
         author: said.author.to_string(),
         seconded_by: said.seconded_by.as_ref().map(ToString::to_string),
-        replaces: ReplacedDecision::replaced_by(waiting, request.accept.as_str()),
+        replaces: ReplacedDecision::replaced_by(waiting, request.decision.accept.as_str()),
     };
     if let Some(id) = said.decision_id.clone() {
         let decision = Decision {
@@ -328,13 +333,14 @@ fn decision_event(
     waiting: Option<&FlagDecided>,
 ) -> Result<FlagDecided, ReconcileError> {
     let at = shared.storage.clock.now();
+    let NewDecision { accept, author, reason, .. } = request.decision.clone();
     let first = FlagDecided {
         order: request.order.clone(),
         flag: request.flag,
         evidence: raised.evidence,
-        accept: request.accept,
-        author: request.author.clone(),
-        reason: request.reason.clone(),
+        accept,
+        author,
+        reason,
         at,
         seconded_by: None,
         decision_id: None,
@@ -342,12 +348,9 @@ fn decision_event(
         withdrawn: false,
     };
     let first_decision = waiting.map(|before| (&before.author, before.accept.as_str()));
-    let effect = combine_decisions(
-        first_decision,
-        (&request.author, request.accept.as_str()),
-        raised.severity,
-    )
-    .map_err(|error| ReconcileError::Refused(error.to_string()))?;
+    let effect =
+        combine_decisions(first_decision, (&first.author, first.accept.as_str()), raised.severity)
+            .map_err(|error| ReconcileError::Refused(error.to_string()))?;
     match (waiting, effect) {
         (_, DecisionEffect::AwaitsSecond | DecisionEffect::ReplacesFirst) => Ok(first),
         (None, _) | (_, DecisionEffect::DecidedAlone) => {
@@ -355,7 +358,7 @@ fn decision_event(
         }
         (Some(before), DecisionEffect::DecidedBySecond) => Ok(FlagDecided {
             at,
-            seconded_by: Some(request.author.clone()),
+            seconded_by: Some(first.author),
             decision_id: Some(decision_id(before)),
             ..before.clone()
         }),

@@ -46,6 +46,10 @@ pub struct FindingFilter<'a> {
     pub day: Option<&'a str>,
     /// Findings with this code.
     pub code: Option<Code>,
+    /// Uncleared findings of this order, `partner/merchantCode/orderId`.
+    pub order: Option<&'a str>,
+    /// The finding with this id.
+    pub id: Option<&'a str>,
     /// Findings of these statuses; `None` selects cleared ones too.
     pub status: Option<StatusFilter>,
     /// Only findings that people have decided, whether the decision holds or not.
@@ -189,21 +193,21 @@ impl FindingsStore {
     }
 
     fn page(&self, filter: FindingFilter<'_>, after: &str) -> Result<Vec<FindingChanged>> {
-        let (partner, code) =
-            (filter.partner.map(PartnerCode::as_str), filter.code.map(Code::as_str));
+        let partner = filter.partner.map(PartnerCode::as_str);
+        let code = filter.code.map(Code::as_str);
         let mut select = "SELECT body FROM finding WHERE id > ?1".to_owned();
         let mut values: Vec<&dyn ToSql> = vec![&after];
-        if let Some(partner) = &partner {
-            values.push(partner);
-            select += &format!(" AND partner = ?{}", values.len());
-        }
-        if let Some(day) = &filter.day {
-            values.push(day);
-            select += &format!(" AND day = ?{}", values.len());
-        }
-        if let Some(code) = &code {
-            values.push(code);
-            select += &format!(" AND code = ?{}", values.len());
+        for (column, value) in [
+            ("partner", &partner),
+            ("day", &filter.day),
+            ("code", &code),
+            ("order_key", &filter.order),
+            ("id", &filter.id),
+        ] {
+            if let Some(value) = value {
+                values.push(value);
+                select += &format!(" AND {column} = ?{}", values.len());
+            }
         }
         select += match filter.status {
             None => "",

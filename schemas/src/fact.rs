@@ -221,6 +221,14 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Every verdict.
+    pub const ALL: [Verdict; 3] = [Self::Ours, Self::Partner, Self::WriteOff];
+
+    /// Parses the name on the wire. `None` for any other text.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verdict| verdict.as_str() == word)
+    }
+
     /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {

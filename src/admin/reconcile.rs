@@ -9,7 +9,7 @@ use std::path::Path;
 use actix_web::web::{self, Data, Payload, ReqData};
 use futures_util::StreamExt;
 use payfold_reconcile::close::CloseDayRequest;
-use payfold_reconcile::decide::{FindingDecisionRequest, FlagDecisionRequest};
+use payfold_reconcile::decide::{FindingDecisionRequest, FlagDecisionRequest, NewDecision};
 use payfold_reconcile::request::{RecordsSource, RunRequest, SurveyRequest};
 use payfold_reconcile::withdraw::{DecisionOn, WithdrawalRequest};
 use payfold_schemas::ids::Author;
@@ -112,10 +112,9 @@ async fn decide_finding(
 ) -> Answer {
     let author = author.into_inner();
     let backend = admin.reconciler()?;
-    let DecideRequest { accept, reason } = read(&DECIDE_FINDING, &body)?;
-    assert_reason(&reason)?;
-    let decision = FindingDecisionRequest { finding: finding.into_inner(), accept, author, reason };
-    answer(&DECIDE_FINDING, &backend.service.decide_finding(decision).await?)
+    let decision = decision_of(read(&DECIDE_FINDING, &body)?, author)?;
+    let request = FindingDecisionRequest { finding: finding.into_inner(), decision };
+    answer(&DECIDE_FINDING, &backend.service.decide_finding(request).await?)
 }
 
 async fn decide_flag(
@@ -126,11 +125,17 @@ async fn decide_flag(
 ) -> Answer {
     let author = author.into_inner();
     let backend = admin.reconciler()?;
-    let DecideRequest { accept, reason } = read(&DECIDE_FLAG, &body)?;
-    assert_reason(&reason)?;
     let (order, flag) = flag_of(path.into_inner())?;
-    let decision = FlagDecisionRequest { order, flag, accept, author, reason };
-    answer(&DECIDE_FLAG, &backend.service.decide_flag(decision).await?)
+    let decision = decision_of(read(&DECIDE_FLAG, &body)?, author)?;
+    let request = FlagDecisionRequest { order, flag, decision };
+    answer(&DECIDE_FLAG, &backend.service.decide_flag(request).await?)
+}
+
+/// What an author asks to decide. Errors: the reason is not 1 to 1,000 characters.
+fn decision_of(asked: DecideRequest, author: Author) -> Result<NewDecision, Refusal> {
+    let DecideRequest { accept, reason, evidence } = asked;
+    assert_reason(&reason)?;
+    Ok(NewDecision { accept, author, reason, evidence })
 }
 
 async fn withdraw_finding(

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use chrono::NaiveDate;
 use clap::{Args, Subcommand, ValueEnum};
+use payfold_schemas::ids::OrderKey;
 use payfold_schemas::token::TokenRole;
 
 use super::common::{OutputArgs, PageArgs};
@@ -37,7 +38,7 @@ pub(crate) enum ReconcileCommand {
     Withdraw(WithdrawArgs),
     /// List decisions: who decided what, when and on which evidence
     #[command(after_help = "Example: payfold reconcile decisions --partner acme")]
-    Decisions(DayArgs),
+    Decisions(DecisionsArgs),
     /// Close a past day without open findings; a digest seals its totals and findings
     #[command(after_help = "Example: payfold reconcile close acme --day 2026-11-24")]
     Close {
@@ -90,6 +91,15 @@ pub(crate) struct DayArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct DecisionsArgs {
+    /// Only on the flags and uncleared findings of this order
+    #[arg(long, value_name = "PARTNER/MERCHANT/ORDER", value_parser = OrderKey::parse)]
+    pub order: Option<OrderKey>,
+    #[command(flatten)]
+    pub of: DayArgs,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct FindingsArgs {
     /// Only findings that are undecided and still have their cause
     #[arg(long)]
@@ -103,6 +113,9 @@ pub(crate) struct FindingsArgs {
     /// Only findings with this code, such as MISSING_THERE
     #[arg(long)]
     pub code: Option<String>,
+    /// Only uncleared findings of this order
+    #[arg(long, value_name = "PARTNER/MERCHANT/ORDER", value_parser = OrderKey::parse)]
+    pub order: Option<OrderKey>,
     #[command(flatten)]
     pub page: PageArgs,
     #[command(flatten)]

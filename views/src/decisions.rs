@@ -17,6 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ReadError;
+use crate::orders::order_name;
 use crate::reader::Reader;
 
 /// The most decisions of one page, unless more were made at its last instant.
@@ -98,6 +99,10 @@ pub struct ListDecisions {
     pub partner: Option<PartnerCode>,
     /// Only decisions on findings of this day, such as 2026-01-31.
     pub day: Option<String>,
+    /// Only decisions on the flags and uncleared findings of this order,
+    /// `partner/merchantCode/orderId`.
+    #[serde(default, deserialize_with = "order_name")]
+    pub order: Option<String>,
     /// `next` of the previous page.
     pub after: Option<Time>,
 }
@@ -133,6 +138,7 @@ fn select(ledger: &Ledger, asked: &ListDecisions) -> Result<Vec<DecisionRow>, Re
     for finding in ledger.findings(FindingFilter {
         partner: asked.partner.as_ref(),
         day: asked.day.as_deref(),
+        order: asked.order.as_deref(),
         with_decisions: true,
         ..FindingFilter::default()
     }) {
@@ -150,6 +156,9 @@ fn select(ledger: &Ledger, asked: &ListDecisions) -> Result<Vec<DecisionRow>, Re
         others.extend(ledger.notices().map(|said| of_notice(ledger, said)));
         let partner = asked.partner.as_ref().map(PartnerCode::as_str);
         others.retain(|row| partner.is_none_or(|only| row.partner == only));
+        if let Some(order) = &asked.order {
+            others.retain(|row| row.kind == DecidedKind::Flag && row.on == *order);
+        }
         rows.extend(others);
     }
     rows.retain(|row| asked.after.is_none_or(|after| row.at > after));
@@ -308,5 +317,9 @@ mod tests {
         assert_eq!((last[0].status, last[0].kind), (DecisionStatus::Waiting, DecidedKind::Flag));
         let other = ListDecisions { partner: PartnerCode::parse("q").ok(), ..Default::default() };
         assert!(bed.reader.decisions(&other).await.unwrap().decisions.is_empty());
+        let order = Some("p/M/7".to_owned());
+        let of_order = ListDecisions { order, ..Default::default() };
+        let found = bed.reader.decisions(&of_order).await.unwrap().decisions;
+        assert_eq!(found.iter().map(|row| &*row.on).collect::<Vec<_>>(), ["p/M/7"]);
     }
 }

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ReadError;
+use crate::orders::order_name;
 use crate::queries::{QueryRules, QueryStatus};
 use crate::reader::Reader;
 
@@ -43,6 +44,11 @@ pub struct ListFindings {
     pub day: Option<String>,
     /// Only findings with this code.
     pub code: Option<Code>,
+    /// Only uncleared findings of this order, `partner/merchantCode/orderId`.
+    #[serde(default, deserialize_with = "order_name")]
+    pub order: Option<String>,
+    /// Only the finding with this id.
+    pub finding: Option<String>,
     /// The most findings of the page, at most 1000, which is the default.
     pub limit: Option<usize>,
     /// `next` of the previous page.
@@ -118,6 +124,8 @@ fn select(ledger: &Ledger, asked: &ListFindings) -> Result<Selection, ReadError>
         partner: asked.partner.as_ref(),
         day: asked.day.as_deref(),
         code: asked.code,
+        order: asked.order.as_deref(),
+        id: asked.finding.as_deref(),
         status: asked.open.then_some(StatusFilter::Open),
         after: asked.after.as_deref().unwrap_or_default(),
         ..FindingFilter::default()

@@ -6,10 +6,10 @@ use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::order::{Flag, OrderState, RaisedFlag, Severity};
 use payfold_testing::waits::eventually;
 
-use super::later::{POLL, author, compared, decision_request, refused};
+use super::later::{POLL, author, compared, decision_request, new_decision, refused};
 use super::*;
 use crate::close::CloseDayRequest;
-use crate::decide::FlagDecisionRequest;
+use crate::decide::{FindingDecisionRequest, FlagDecisionRequest, NewDecision};
 
 const DAY: &str = "2026-02-10";
 
@@ -89,16 +89,8 @@ async fn deciding_the_flag_or_its_finding_decides_both() {
             true => service.decide_finding(decision_request(&id, name, Verdict::Ours)).await,
             false => {
                 let (order, flag) = (super::testbed::key_of("o0"), Flag::DoublePayment);
-                let (accept, author) = (Verdict::Ours, author(name));
-                service
-                    .decide_flag(FlagDecisionRequest {
-                        order,
-                        flag,
-                        accept,
-                        author,
-                        reason: "seen".into(),
-                    })
-                    .await
+                let decision = new_decision(name, Verdict::Ours);
+                service.decide_flag(FlagDecisionRequest { order, flag, decision }).await
             }
         };
         assert!(!decide("ann").await.unwrap().decided, "a critical flag takes two people");
@@ -247,4 +239,44 @@ fn two_processes_give_a_flag_one_id_in_any_order_of_days() {
         };
         assert_eq!(found(false).await, found(true).await);
     });
+}
+
+#[tokio::test]
+async fn only_the_evidence_that_its_author_saw_is_decided() {
+    let stage = TestStage::of(MatchKey::Order, &[Kind::AmountChanged]).await;
+    let raised = RaisedFlag {
+        flag: Flag::AmountMismatch,
+        severity: Severity::Critical,
+        evidence: Digest::of_bytes(b"evidence"),
+        decided_by: None,
+    };
+    stage.bed.flag("o0", vec![raised.clone()]).await;
+    let running = stage.bed.start();
+    let service = &running.service;
+    compared(&stage, &running).await;
+    let found = stage.bed.uncleared().await;
+    let found = found.iter().find(|found| found.code == Code::AmountDiffers).unwrap();
+    let seen = |evidence| {
+        let evidence = Some(evidence);
+        NewDecision { evidence, ..new_decision("ann", Verdict::Partner) }
+    };
+    let of_finding = |evidence| FindingDecisionRequest {
+        finding: found.finding_id.clone(),
+        decision: seen(evidence),
+    };
+    let of_flag = |evidence| FlagDecisionRequest {
+        order: super::testbed::key_of("o0"),
+        flag: raised.flag,
+        decision: seen(evidence),
+    };
+    let other = Digest::of_bytes(b"other evidence");
+    for problem in [
+        refused(service.decide_finding(of_finding(other)).await),
+        refused(service.decide_flag(of_flag(other)).await),
+    ] {
+        assert!(problem.contains("its evidence has changed since you saw it"), "{problem}");
+    }
+    assert!(!service.decide_finding(of_finding(found.evidence)).await.unwrap().decided);
+    assert!(!service.decide_flag(of_flag(raised.evidence)).await.unwrap().decided);
+    running.stop().await.unwrap();
 }

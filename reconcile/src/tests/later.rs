@@ -14,7 +14,7 @@ use super::story::MINUTE;
 use super::testbed::TestOrder;
 use super::*;
 use crate::close::CloseDayRequest;
-use crate::decide::{FindingDecisionRequest, FlagDecisionRequest};
+use crate::decide::{FindingDecisionRequest, FlagDecisionRequest, NewDecision};
 use crate::service::ServiceError;
 use crate::withdraw::{DecisionOn, WithdrawalRequest};
 
@@ -200,12 +200,12 @@ pub(super) fn decision_request(
     name: &str,
     accept: Verdict,
 ) -> FindingDecisionRequest {
-    FindingDecisionRequest {
-        finding: finding.into(),
-        accept,
-        author: author(name),
-        reason: "seen".into(),
-    }
+    FindingDecisionRequest { finding: finding.into(), decision: new_decision(name, accept) }
+}
+
+/// A decision by somebody who does not name the evidence.
+pub(super) fn new_decision(name: &str, accept: Verdict) -> NewDecision {
+    NewDecision { accept, author: author(name), reason: "seen".into(), evidence: None }
 }
 
 pub(super) fn refused<T: std::fmt::Debug>(result: Result<T, ServiceError>) -> String {
@@ -322,9 +322,7 @@ async fn a_critical_flag_takes_two_people() {
     let decision_request = |flag, name: &str, accept| FlagDecisionRequest {
         order: super::testbed::key_of("o0"),
         flag,
-        accept,
-        author: author(name),
-        reason: "asked them".into(),
+        decision: new_decision(name, accept),
     };
     let service = &running.service;
     let critical =

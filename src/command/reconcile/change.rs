@@ -196,7 +196,7 @@ pub(crate) fn withdraw(global: &Global, args: &WithdrawArgs) -> anyhow::Result<(
 /// Decides a finding or a flag.
 pub(crate) fn decide(global: &Global, args: &DecideArgs) -> anyhow::Result<()> {
     let accept: Verdict = args.accept.into();
-    let request = DecideRequest { accept, reason: args.reason.clone() };
+    let request = DecideRequest { accept, reason: args.reason.clone(), evidence: None };
     let on = DecisionTarget::of(&args.what, args.flag.as_deref())?;
     let Decided { what, decided, author, seconded_by, replaces } =
         on.call(global, [&DECIDE_FINDING, &DECIDE_FLAG], &request)?;

@@ -1,11 +1,11 @@
 //! `payfold reconcile decisions`: who decided what on findings, flags and quarantined notices, and
 //! which first decisions were withdrawn or replaced.
 
-use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::ids::{OrderKey, PartnerCode};
 use payfold_views::decisions::{DecidedKind, DecisionRow, DecisionStatus, ListDecisions};
 use serde_json::{Value, json};
 
-use crate::args::{DayArgs, OutputFormat};
+use crate::args::{DecisionsArgs, OutputFormat};
 use crate::listing::{Listing, Row};
 use crate::reads::Reads;
 
@@ -40,11 +40,15 @@ fn verdict_in_words(row: &DecisionRow) -> String {
 
 /// Prints decisions by time: for each finding the last one and those that ended; for flags and
 /// notices all.
-pub(crate) async fn list(reads: &Reads<'_>, args: &DayArgs) -> anyhow::Result<()> {
-    let partner = args.partner.as_deref().map(PartnerCode::parse).transpose()?;
-    let day = args.day.map(|day| day.to_string());
-    let mut asked = ListDecisions { partner, day, after: None };
-    let mut listing = Listing::of::<DecisionRow>(args.output.output);
+pub(crate) async fn list(reads: &Reads<'_>, args: &DecisionsArgs) -> anyhow::Result<()> {
+    let DecisionsArgs { order, of } = args;
+    let mut asked = ListDecisions {
+        partner: of.partner.as_deref().map(PartnerCode::parse).transpose()?,
+        day: of.day.map(|day| day.to_string()),
+        order: order.as_ref().map(OrderKey::to_string),
+        after: None,
+    };
+    let mut listing = Listing::of::<DecisionRow>(of.output.output);
     loop {
         let page = reads.decisions(&asked).await?;
         page.decisions.iter().try_for_each(|row| listing.row(row))?;
