@@ -4,21 +4,29 @@
 //! browser, so that any process with the same session key serves them.
 //!
 //! `session` is that cookie, `gate` what every request passes, `client` how admin listeners are
-//! asked, `page` the frame of a page. `login`, `orders`, `order` and `search` are the pages.
+//! asked, `page` the frame of a page. `login`, `orders`, `order`, `search`, `findings` and
+//! `finding` are the pages, `decide` what people send from them.
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
 mod client;
+mod decide;
 mod failure;
+mod field;
+mod finding;
+mod finding_row;
+mod findings;
 mod gate;
 mod login;
 mod order;
+mod order_flags;
 mod orders;
 mod page;
 mod problem;
 mod redirect;
 mod search;
 mod session;
+mod subject;
 mod text;
 mod verdict;
 mod visit;
@@ -36,8 +44,9 @@ use crate::client::ApiClient;
 
 /// The bytes of a session key.
 pub const SESSION_KEY_BYTES: usize = 64;
-/// The largest form, in bytes: a reason of 1,000 characters with its escapes, and to spare.
-const POST_BYTES_MAX: usize = 32 * 1_024;
+/// The largest form, in bytes: a page of findings ticked twice, a reason of 1,000 characters, and
+/// to spare.
+const POST_BYTES_MAX: usize = 64 * 1_024;
 
 /// What the console needs to know.
 pub struct ConsoleSettings {
@@ -116,6 +125,10 @@ pub fn routes(console: &Data<Console>, config: &mut ServiceConfig) {
         .route("/logout", web::post().to(login::log_out))
         .route("/search", web::get().to(search::find))
         .route("/orders", web::get().to(orders::list))
+        .route("/findings", web::get().to(findings::list))
+        .route("/findings/{finding}", web::get().to(finding::show))
+        .route(decide::DECISIONS, web::post().to(decide::decide))
+        .route(decide::WITHDRAWALS, web::post().to(decide::withdraw))
         .route("/orders/{partner}/{merchant}/{order}", web::get().to(order::show))
         .default_service(web::to(problem::nowhere));
     config

@@ -4,16 +4,21 @@ use actix_web::web::Path;
 use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
 use payfold_api::call::Nothing;
-use payfold_api::reads::{FACTS, ORDER};
+use payfold_api::reads::{DECISIONS, FACTS, FINDINGS, ORDER};
+use payfold_report::values::OurCurrencies;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::ipn::Ipn;
-use payfold_schemas::order::{Flag, RaisedFlag};
+use payfold_views::decisions::{DecisionRow, ListDecisions};
 use payfold_views::facts::FactRow;
+use payfold_views::findings::{FindingPage, ListFindings};
 use payfold_views::orders::OrderRow;
 use serde::{Deserialize, Serialize};
 
+use crate::finding_row::FindingTable;
+use crate::order_flags::OrderFlags;
 use crate::problem;
+use crate::session::Session;
 use crate::text::{moment, money, state};
 use crate::verdict::OrderVerdict;
 use crate::visit::Visit;
@@ -26,29 +31,36 @@ pub(crate) struct OrderPath {
     order: String,
 }
 
-/// An order and its facts.
+/// An order with all that is known about it.
 #[derive(Debug, Serialize)]
 struct OrderContent {
     order: OrderRow,
     facts: Vec<FactRow>,
+    findings: FindingPage,
+    decisions: Vec<DecisionRow>,
 }
 
 /// Shows an order.
 pub(crate) async fn show(visit: Visit, path: Path<OrderPath>) -> Result<HttpResponse, Error> {
     let names = [&*path.partner, &*path.merchant, &*path.order];
-    let key = OrderKey::parse(&names.join("/"));
-    if key.is_err() || names.iter().any(|name| matches!(*name, "." | "..")) {
-        return Ok(problem::nowhere(visit.request.clone()).await);
-    }
+    let has_dots = names.iter().any(|name| matches!(*name, "." | ".."));
+    let key = OrderKey::parse(&names.join("/")).ok().filter(|_| !has_dots);
+    let Some(key) = key else { return Ok(problem::nowhere(visit.request.clone()).await) };
     let order = visit.call(&ORDER, &names, &Nothing {}).await?;
     let facts = visit.call(&FACTS, &names, &Nothing {}).await?.facts;
-    let content = OrderContent { order, facts };
+    let name = Some(names.join("/"));
+    let asked = ListFindings { order: name.clone(), ..ListFindings::default() };
+    let findings = visit.call(&FINDINGS, &[], &asked).await?;
+    let asked = ListDecisions { order: name, ..ListDecisions::default() };
+    let decisions = visit.call(&DECISIONS, &[], &asked).await?.decisions;
+    let content = OrderContent { order, facts, findings, decisions };
     let title = format!("Order {}", path.order);
-    Ok(visit.answer(&title, &content, || render(&content)))
+    Ok(visit.answer(&title, &content, || render(&content, key, &visit.session)))
 }
 
-fn render(content: &OrderContent) -> Markup {
-    let OrderContent { order, facts } = content;
+fn render(content: &OrderContent, key: OrderKey, session: &Session) -> Markup {
+    let OrderContent { order, facts, findings, decisions } = content;
+    let flags = OrderFlags { order: key, flags: &order.summary.flags, decisions, session };
     let verdict = OrderVerdict::of(order);
     html! {
         p.over { (order.partner) "/" (order.merchant_code) }
@@ -59,7 +71,8 @@ fn render(content: &OrderContent) -> Markup {
             p.payer { b { "If the payer asks: " } "“" (verdict.for_payer) "”" }
         }
         (figures(order))
-        @if !order.summary.flags.is_empty() { (flags(&order.summary.flags)) }
+        @if !order.summary.flags.is_empty() { (flags.render()) }
+        @if !findings.findings.is_empty() { (differences(findings)) }
         h2 { "What happened" }
         (timeline(facts))
     }
@@ -113,23 +126,14 @@ fn figures(order: &OrderRow) -> Markup {
     }
 }
 
-fn flags(flags: &[RaisedFlag]) -> Markup {
-    let (open, decided): (Vec<_>, Vec<_>) = flags.iter().partition(|raised| raised.is_open());
-    let item = |raised: &RaisedFlag| {
-        html! {
-            li {
-                span.badge.(raised.severity.as_str()) { (raised.flag) }
-                " " (meaning(raised.flag))
-                @if let Some(decision) = &raised.decided_by { " Decided: " (decision) "." }
-            }
-        }
-    };
+/// What the partner's records say otherwise.
+fn differences(page: &FindingPage) -> Markup {
+    let currencies = OurCurrencies::new(&page.currencies);
+    let table = FindingTable { currencies, has_boxes: false };
+    let findings: Vec<_> = page.findings.iter().map(|row| &row.finding).collect();
     html! {
-        h2 { "What does not fit" }
-        ul.flags {
-            @for raised in open { (item(raised)) }
-            @for raised in decided { (item(raised)) }
-        }
+        h2 { "What the partner's records say otherwise" }
+        (table.render(&findings))
     }
 }
 
@@ -189,33 +193,5 @@ fn what(fact: &Fact) -> Markup {
             Fact::RefShared(_) => { "Another order has the same reference of the partner" }
             Fact::Decided(decision) => { "A person decided " (decision.flag) }
         }
-    }
-}
-
-/// What a flag means.
-fn meaning(flag: Flag) -> &'static str {
-    match flag {
-        Flag::AmountMismatch => "The amount that was paid is not the one that was asked.",
-        Flag::CurrencyMismatch => "What was paid is in another currency.",
-        Flag::ContentVariant => "The partner sent one notice with different contents.",
-        Flag::DoublePayment => "The order was paid more than once.",
-        Flag::ProviderRefReused => "The partner used one reference for different orders.",
-        Flag::CreateConflict => "The shop asked for this order with different contents.",
-        Flag::SecondSession => "The partner opened a second session.",
-        Flag::SuccessAndFailed => "The partner said both paid and failed.",
-        Flag::SuccessAndExpired => "The partner said both paid and expired.",
-        Flag::PaidAfterDeadline => "It was paid after the time to pay was over.",
-        Flag::RefundWithoutSuccess => "Money was given back for a payment that no notice reported.",
-        Flag::RefundAndNegative => "Money was given back, and the partner also said not paid.",
-        Flag::PartialRefund => "A part of the money was given back.",
-        Flag::UnknownOrder => {
-            "The partner reports money for an order that the shop never asked for."
-        }
-        Flag::QueryDisagrees => "Asked, the partner answered something else than its notice says.",
-        Flag::Unconfirmed => "A notice counts only once the partner confirms it when asked.",
-        Flag::SettledByQuery => "The partner's answer settled it; its notice has not come.",
-        Flag::ProviderRefUnexpected => "The notice has another reference than the session.",
-        Flag::FactOverflow => "More was reported than an order keeps.",
-        Flag::DecisionsConflict => "Two decisions about the same thing disagree.",
     }
 }

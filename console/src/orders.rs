@@ -6,11 +6,11 @@ use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
 use payfold_api::reads::ORDERS;
 use payfold_schemas::order::{Flag, OrderState};
-use payfold_schemas::time::Time;
 use payfold_views::orders::{ListOrders, OrderPage, OrderRow};
 use serde::{Deserialize, Serialize};
 
 use crate::failure;
+use crate::field::{UnfitField, given, time_of};
 use crate::redirect::address;
 use crate::text::{moment, money, state};
 use crate::visit::Visit;
@@ -47,30 +47,6 @@ impl OrderFilter {
         let next = Self { after: after.to_owned(), ..self.clone() };
         address("/orders", &next)
     }
-}
-
-/// The text of a field, and what it is not.
-#[derive(Debug, thiserror::Error)]
-#[error("“{0}” is not {1}")]
-struct UnfitField(String, &'static str);
-
-/// The value of a field; `None` if it is empty.
-fn given<T>(
-    text: &str,
-    parse: impl FnOnce(&str) -> Option<T>,
-    what: &'static str,
-) -> Result<Option<T>, UnfitField> {
-    match text.trim() {
-        "" => Ok(None),
-        text => parse(text).map(Some).ok_or_else(|| UnfitField(text.to_owned(), what)),
-    }
-}
-
-/// The time of a field: RFC 3339, or UTC as browsers and people write it.
-fn time_of(text: &str) -> Option<Time> {
-    let utc = text.replace(' ', "T");
-    let zero = ["", "Z", ":00Z", "T00:00:00Z"];
-    zero.into_iter().find_map(|rest| Time::parse(&format!("{utc}{rest}")).ok())
 }
 
 /// Leads to the orders.
@@ -182,6 +158,8 @@ fn row(order: &OrderRow) -> Markup {
 
 #[cfg(test)]
 mod tests {
+    use payfold_schemas::time::Time;
+
     use super::*;
 
     #[test]

@@ -55,6 +55,7 @@ fn bar(session: &Session) -> Markup {
             a.brand href="/" { "Payfold" }
             nav aria-label="Pages" {
                 a href="/orders" { "Orders" }
+                a href="/findings" { "Findings" }
             }
             form.search role="search" action="/search" {
                 label.unseen for="search" { "Find an order" }

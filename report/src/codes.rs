@@ -1,10 +1,12 @@
-//! Owns the texts of finding codes and severities for readers of the report. Pure.
+//! Owns the texts of finding codes, severities and verdicts for readers of the report and the
+//! console. Pure.
 
+use payfold_schemas::fact::Verdict;
 use payfold_schemas::finding::Code;
 use payfold_schemas::order::Severity;
 
 /// The title of a finding code.
-pub(super) fn title(code: Code) -> &'static str {
+pub fn title(code: Code) -> &'static str {
     match code {
         Code::MissingHere => "Missing here",
         Code::MissingThere => "Missing at the partner",
@@ -25,7 +27,7 @@ pub(super) fn title(code: Code) -> &'static str {
 }
 
 /// The meaning of a finding code, in one sentence.
-pub(super) fn meaning(code: Code) -> &'static str {
+pub fn meaning(code: Code) -> &'static str {
     match code {
         Code::MissingHere => "The partner lists money that is not known here.",
         Code::MissingThere => "Money is known here that the partner does not list.",
@@ -55,11 +57,20 @@ pub(super) fn meaning(code: Code) -> &'static str {
 }
 
 /// What a severity asks of people.
-pub(super) fn severity_meaning(severity: Severity) -> &'static str {
+pub fn severity_meaning(severity: Severity) -> &'static str {
     match severity {
         Severity::Critical => "a decision takes two people",
         Severity::High => "a person should look",
         Severity::Warn => "odd, no money at stake by itself",
         Severity::Info => "worth knowing",
+    }
+}
+
+/// What was decided, in words.
+pub fn verdict_text(accept: Verdict) -> &'static str {
+    match accept {
+        Verdict::Ours => "ours stands",
+        Verdict::Partner => "the partner's stands",
+        Verdict::WriteOff => "written off",
     }
 }

@@ -8,19 +8,20 @@ use crate::money::Sums;
 
 /// The findings of a report, by group.
 #[derive(Debug, Default)]
-pub(super) struct FindingGroups<'a> {
+pub struct FindingGroups<'a> {
     /// Open, with a severity above `info`.
-    pub(super) open: Vec<&'a FindingChanged>,
+    pub open: Vec<&'a FindingChanged>,
     /// Open, with severity `info`.
-    pub(super) noted: Vec<&'a FindingChanged>,
+    pub noted: Vec<&'a FindingChanged>,
     /// Decided by one person or two.
-    pub(super) decided: Vec<&'a FindingChanged>,
+    pub decided: Vec<&'a FindingChanged>,
     /// Cleared: the cause has gone.
-    pub(super) cleared: Vec<&'a FindingChanged>,
+    pub cleared: Vec<&'a FindingChanged>,
 }
 
 impl<'a> FindingGroups<'a> {
-    pub(super) fn new(findings: &'a [FindingChanged]) -> Self {
+    /// Groups findings.
+    pub fn new(findings: impl IntoIterator<Item = &'a FindingChanged>) -> Self {
         let mut groups = Self::default();
         for finding in findings {
             let group = match finding.status {
@@ -66,7 +67,7 @@ fn sort_rank(finding: &FindingChanged) -> impl Ord + '_ {
 }
 
 /// Money at risk by these findings, in minor units by currency.
-pub(super) fn at_risk(findings: &[&FindingChanged]) -> Sums {
+pub fn at_risk(findings: &[&FindingChanged]) -> Sums {
     let mut sums = Sums::new();
     for finding in findings {
         if let Some(currency) = finding.currency {
@@ -77,7 +78,7 @@ pub(super) fn at_risk(findings: &[&FindingChanged]) -> Sums {
 }
 
 /// The first decision, while it waits for a second person: it must be on the present evidence.
-pub(super) fn first_decision(finding: &FindingChanged) -> Option<&FindingDecision> {
+pub fn first_decision(finding: &FindingChanged) -> Option<&FindingDecision> {
     let is_open = finding.status == FindingStatus::Open;
     finding.decision.as_ref().filter(|decision| is_open && decision.evidence == finding.evidence)
 }

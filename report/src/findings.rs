@@ -2,11 +2,10 @@
 //! decided and cleared ones. Invariant: at most `FINDINGS_MAX` on a page; the rest is counted.
 
 use maud::{Markup, html};
-use payfold_schemas::fact::Verdict;
 use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus, Side};
 use payfold_schemas::run::RunResult;
 
-use super::codes::{meaning, severity_meaning, title};
+use super::codes::{meaning, severity_meaning, title, verdict_text};
 use super::finding_groups::{FindingGroups, at_risk, first_decision};
 use super::report::Report;
 use super::text::{count, counted, isolated, len};
@@ -294,14 +293,6 @@ fn at_stake(finding: &FindingChanged) -> Markup {
         _ if finding.status == FindingStatus::Cleared => "–",
         _ => "0",
     } }
-}
-
-fn verdict_text(accept: Verdict) -> &'static str {
-    match accept {
-        Verdict::Ours => "ours stands",
-        Verdict::Partner => "the partner's stands",
-        Verdict::WriteOff => "written off",
-    }
 }
 
 /// A table with rows that become cards on a narrow screen. The roles keep it a table for screen

@@ -10,15 +10,15 @@
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
 mod closing;
-mod codes;
+pub mod codes;
 mod explanation;
-mod finding_groups;
+pub mod finding_groups;
 mod findings;
 pub mod money;
 mod plots;
 mod records;
 mod report;
-mod text;
+pub mod text;
 mod times;
 mod totals;
 pub mod values;

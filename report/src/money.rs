@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use payfold_schemas::money::Currency;
 
 /// Sums of minor units by currency. `i128`, because a sum of many `i64` can exceed an `i64`.
-pub(crate) type Sums = BTreeMap<Currency, i128>;
+pub type Sums = BTreeMap<Currency, i128>;
 
 /// Formats minor units as major units for people, with separators and the minus sign U+2212:
 /// `1,234.56` for 123456 minor units of EUR, `−150,000` for −150000 minor units of VND.
@@ -64,7 +64,7 @@ pub fn signed(minor: i128, currency: Currency) -> String {
 
 /// Lists sums that are not zero by currency code: `12.50 EUR and 1,000 VND`; empty if there are
 /// none.
-pub(crate) fn list_sums(sums: &Sums) -> String {
+pub fn list_sums(sums: &Sums) -> String {
     let texts: Vec<String> = (sums.iter())
         .filter(|(_, minor)| **minor != 0)
         .map(|(currency, minor)| major_named(*minor, *currency))

@@ -11,12 +11,12 @@ const CHARS_MAX: usize = 300;
 
 /// Text from a partner or shop, isolated so that its writing direction does not affect the text
 /// around it.
-pub(super) fn isolated(text: &str) -> Markup {
+pub fn isolated(text: &str) -> Markup {
     html! { bdi { (shown(text)) } }
 }
 
 /// Replaces control characters and cuts the text to `CHARS_MAX`.
-pub(super) fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     let mut shown: String = text.chars().take(CHARS_MAX).map(replace_control).collect();
     if text.chars().nth(CHARS_MAX).is_some() {
         shown.push('…');
@@ -49,7 +49,7 @@ pub(super) fn argument(text: &str) -> String {
 }
 
 /// A number with separators: `1,204`.
-pub(super) fn count(number: u64) -> String {
+pub fn count(number: u64) -> String {
     grouped(&number.to_string())
 }
 
@@ -59,7 +59,7 @@ pub(super) fn len<T>(items: &[T]) -> u64 {
 }
 
 /// A number with its noun: `1 line`, `1,204 lines`.
-pub(super) fn counted(number: u64, noun: &str) -> String {
+pub fn counted(number: u64, noun: &str) -> String {
     let many = match noun.strip_suffix('y') {
         Some(stem) if !noun.ends_with("ay") => format!("{stem}ies"),
         _ => format!("{noun}s"),

@@ -1,5 +1,7 @@
 //! The console through HTTP: who gets in, what a page has, and what each attack is answered with.
 
+pub mod decisions;
+
 use std::rc::Rc;
 use std::time::Duration;
 

@@ -1,11 +1,12 @@
-//! Checks how support finds an order in the console: with a mouse, on a phone, light and dark, and
-//! with the keyboard alone.
+//! Checks how support finds an order in the console, and how finance decides findings: with a
+//! mouse, on a phone, light and dark, and with the keyboard alone.
 
 use fantoccini::key::Key;
 use serde_json::json;
 
 use super::SOON;
 use super::driver::{Browser, DESKTOP, PHONE};
+use crate::console::decisions::compare;
 use crate::support::system::System;
 use crate::support::waits::until;
 
@@ -45,7 +46,7 @@ fn support_finds_an_order_with_mouse_and_keyboard() {
     // The first stop of the keyboard skips the bar; the search is some stops behind it.
     browser.press(&[Key::Tab]);
     assert_eq!(browser.ask("return document.activeElement.className"), "skip");
-    browser.press(&[Key::Tab, Key::Tab, Key::Tab]);
+    browser.press(&[Key::Tab; 4]);
     assert_eq!(browser.ask("return document.activeElement.id"), "search");
     browser.type_text(&format!("{}\n", text("reference")));
     opens(&browser, &format!("Order {}", text("orderId")));
@@ -60,10 +61,38 @@ fn support_finds_an_order_with_mouse_and_keyboard() {
 
 #[test]
 #[ignore = "nightly: browser"]
+fn finance_decides_all_of_a_kind_at_once() {
+    let Some(browser) = Browser::start(DESKTOP) else { return };
+    let (system, link) = demo();
+    compare(&system);
+    browser.goto(&link);
+    browser.click("main button");
+    opens(&browser, "Orders");
+    browser.click("nav a[href='/findings']");
+    opens(&browser, "Findings");
+    browser.screenshot("console-findings");
+    browser.click("section .choice input");
+    browser.click("input[value=ours]");
+    browser.click("textarea");
+    browser.type_text("both orders were delivered");
+    browser.click("fieldset button");
+    opens(&browser, "Your ");
+    browser.screenshot("console-decided");
+    browser.click("ul.outcomes a");
+    until("the finding opens", SOON, || {
+        let waits = browser.ask("return document.body.innerText.includes('Another person has to')");
+        (waits == true).then_some(())
+    });
+    browser.screenshot("console-finding");
+}
+
+#[test]
+#[ignore = "nightly: browser"]
 fn every_page_fits_a_phone_in_light_and_dark() {
     let Some(browser) = Browser::start(PHONE) else { return };
     let (system, link) = demo();
     let home = link.split("/login").next().expect("an address");
+    compare(&system);
     browser.goto(home);
     opens(&browser, "Log in");
     browser.goto(&link);
@@ -71,12 +100,16 @@ fn every_page_fits_a_phone_in_light_and_dark() {
     opens(&browser, "Orders");
     let listed = system.payfold(&["order", "list", "--flag", "DOUBLE_PAYMENT", "--output", "json"]);
     let order = listed.rows()[0]["orderId"].as_str().expect("an id").to_owned();
+    let listed = system.payfold(&["reconcile", "findings", "--open", "--output", "json"]);
+    let finding = listed.rows()[0]["findingId"].as_str().expect("an id").to_owned();
     for scheme in ["light", "dark"] {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         browser.command("Emulation.setEmulatedMedia", json!({ "features": features }));
         for (name, path) in [
             ("orders", "/orders"),
             ("order", &*format!("/orders/sandbox/DEMO/{order}")),
+            ("findings", "/findings"),
+            ("finding", &*format!("/findings/{finding}")),
             ("search", "/search?what=none"),
             ("unfit", "/orders?state=none"),
             ("login", "/login"),

@@ -1,0 +1,317 @@
+//! Owns deciding: the form that pages have for it, what it sends, and the page with what came of
+//! it. What a person typed stays in the form while something is missing.
+
+use std::collections::BTreeSet;
+
+use actix_web::web::Form;
+use actix_web::{Error, HttpResponse};
+use maud::{Markup, html};
+use payfold_report::text::isolated;
+use payfold_schemas::fact::Verdict;
+use serde::Serialize;
+
+use crate::failure;
+use crate::redirect::local;
+use crate::session::Session;
+use crate::subject::{Change, Outcome, Subject, SubjectOf};
+use crate::visit::Visit;
+
+/// The path that decisions are sent to.
+pub(crate) const DECISIONS: &str = "/decisions";
+/// The path that withdrawals are sent to.
+pub(crate) const WITHDRAWALS: &str = "/withdrawals";
+/// The longest reason, in characters.
+const REASON_CHARS: usize = 1_000;
+/// The digits of a finding's id that are shown.
+const ID_CHARS: usize = 12;
+/// What a person reads if a decision was sent and nothing came back.
+const NO_ANSWER: &str = "There is no answer, so it may be taken or not: open it before you decide \
+    again. What came after it was not sent.";
+
+/// What a person fills in to decide, and where they came from.
+#[derive(Debug, Default)]
+pub(crate) struct DecisionFields {
+    /// The side that they chose.
+    accept: Option<Verdict>,
+    reason: String,
+    /// The address of the page that they decide on.
+    back: String,
+}
+
+impl DecisionFields {
+    /// An empty form on the page at this address.
+    pub(crate) fn on(back: String) -> Self {
+        Self { back, ..Self::default() }
+    }
+
+    /// The form's fields, without those that say what is decided.
+    pub(crate) fn fields(&self, session: &Session) -> Markup {
+        html! {
+            input type="hidden" name="post_token" value=(session.post_token);
+            input type="hidden" name="back" value=(self.back);
+            fieldset {
+                legend { "Decide" }
+                @for verdict in Verdict::ALL {
+                    label.choice {
+                        input type="radio" name="accept" value=(verdict.as_str()) required
+                            checked[self.accept == Some(verdict)];
+                        " " (choice(verdict))
+                    }
+                }
+                (self.reason())
+                button type="submit" { "Decide" }
+            }
+        }
+    }
+
+    /// A form that decides one subject.
+    pub(crate) fn of(&self, subject: &Subject, session: &Session) -> Markup {
+        html! {
+            form.decide method="post" action=(DECISIONS) {
+                input type="hidden" name="on" value=(subject);
+                (self.fields(session))
+            }
+        }
+    }
+
+    /// A form that takes the person's first decision back.
+    pub(crate) fn withdrawal(&self, subject: &Subject, session: &Session) -> Markup {
+        html! {
+            form.decide method="post" action=(WITHDRAWALS) {
+                input type="hidden" name="on" value=(subject);
+                input type="hidden" name="post_token" value=(session.post_token);
+                input type="hidden" name="back" value=(self.back);
+                fieldset {
+                    legend { "Take your decision back" }
+                    (self.reason())
+                    button type="submit" { "Take it back" }
+                }
+            }
+        }
+    }
+
+    fn reason(&self) -> Markup {
+        html! {
+            label {
+                "Why, for those who read it later"
+                textarea name="reason" required maxlength=(REASON_CHARS) rows="2" { (self.reason) }
+            }
+        }
+    }
+}
+
+/// A verdict as a choice.
+fn choice(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Ours => "Our record is right",
+        Verdict::Partner => "The partner's record is right",
+        Verdict::WriteOff => "Neither is settled: the difference is written off",
+    }
+}
+
+/// What came of a request.
+#[derive(Debug, Default, Serialize)]
+struct Outcomes {
+    outcomes: Vec<SubjectOutcome>,
+    /// Why nothing was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<&'static str>,
+}
+
+/// What came of one subject.
+#[derive(Debug, Serialize)]
+struct SubjectOutcome {
+    /// The page of the finding, or of the flag's order.
+    path: String,
+    /// The finding's id, or the order and its flag.
+    on: String,
+    #[serde(flatten)]
+    outcome: Outcome,
+}
+
+impl Outcomes {
+    /// Nothing was sent, because of this.
+    fn none(missing: &'static str) -> Self {
+        Self { outcomes: Vec::new(), missing: Some(missing) }
+    }
+
+    fn add(&mut self, subject: &Subject, outcome: Outcome) {
+        let on = match &subject.of {
+            SubjectOf::Finding(id) => format!("finding {}", id.get(..ID_CHARS).unwrap_or(id)),
+            SubjectOf::Flag(order, flag) => format!("{flag} of {}", order.order_id),
+        };
+        self.outcomes.push(SubjectOutcome { path: subject.path(), on, outcome });
+    }
+
+    fn title(&self) -> String {
+        if self.outcomes.iter().any(|one| matches!(one.outcome, Outcome::Withdrawn)) {
+            return "Your decision is taken back".to_owned();
+        }
+        let all = self.outcomes.len();
+        let taken = all - self.outcomes.iter().filter(|one| one.is_refused()).count();
+        match taken {
+            0 => "Nothing is taken".to_owned(),
+            1 if all == 1 => "Your decision is taken".to_owned(),
+            taken if taken == all => format!("Your {all} decisions are taken"),
+            taken => format!("{taken} of {all} decisions are taken"),
+        }
+    }
+
+    fn list(&self) -> Markup {
+        html! {
+            ul.outcomes {
+                @for SubjectOutcome { path, on, outcome } in &self.outcomes {
+                    li {
+                        a href=(path) { (on) } ": "
+                        @match outcome {
+                            Outcome::Decided { author, seconded_by } => {
+                                "decided by " (isolated(author))
+                                @if let Some(second) = seconded_by { " and " (isolated(second)) }
+                            }
+                            Outcome::Waits { replaces } => {
+                                "waits for a second person"
+                                @if let Some(first) = replaces {
+                                    ", in place of what " (isolated(first)) " had decided"
+                                }
+                            }
+                            Outcome::Withdrawn => { "taken back; it stays in the history" }
+                            Outcome::Refused { detail } => {
+                                b { "not taken. " } (isolated(detail))
+                            }
+                            Outcome::Unknown => { b { "perhaps not taken. " } (NO_ANSWER) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl SubjectOutcome {
+    fn is_refused(&self) -> bool {
+        matches!(self.outcome, Outcome::Refused { .. } | Outcome::Unknown)
+    }
+}
+
+/// The fields of a form as a browser sends them: some of them more than once.
+type Fields = Form<Vec<(String, String)>>;
+
+/// What a form sent.
+struct Posted {
+    post_token: String,
+    subjects: Vec<Subject>,
+    form: DecisionFields,
+}
+
+impl Posted {
+    /// Reads what a form sent. A subject that is named twice is decided once. Errors: a field with
+    /// a value that no form has.
+    fn parse(fields: Vec<(String, String)>) -> Result<Self, &'static str> {
+        let (mut names, mut subjects) = (BTreeSet::new(), Vec::new());
+        let (mut post_token, mut form) = (String::new(), DecisionFields::default());
+        for (field, value) in fields {
+            match &*field {
+                "post_token" => post_token = value,
+                "reason" => form.reason = value,
+                "back" => form.back = value,
+                "accept" => {
+                    let chosen = Verdict::parse(&value);
+                    form.accept = Some(chosen.ok_or("accept is ours, partner or write-off")?);
+                }
+                "on" => {
+                    for name in value.split(',') {
+                        let subject = Subject::parse(name).ok_or("on names no finding or flag")?;
+                        if names.insert(name.to_owned()) {
+                            subjects.push(subject);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(Self { post_token, subjects, form })
+    }
+
+    /// Reads what one of the session's own forms sent. Errors: it is another session's, or no form
+    /// of the console.
+    fn of(visit: &Visit, fields: Fields) -> Result<Self, Error> {
+        let posted = Self::parse(fields.into_inner());
+        let posted = posted.map_err(|problem| failure::unfit(&visit.request, problem))?;
+        visit.assert_own_page(&posted.post_token)?;
+        Ok(posted)
+    }
+
+    /// Makes a change of every subject, up to the first without an answer. Errors: the session is
+    /// over.
+    async fn send(&self, visit: &Visit, change: Change) -> Result<HttpResponse, Error> {
+        if self.subjects.is_empty() {
+            return Ok(self.page(visit, &Outcomes::none("Nothing is ticked.")));
+        }
+        if self.form.reason.trim().is_empty() {
+            return Ok(self.page(visit, &Outcomes::none("There is no reason.")));
+        }
+        let client = visit.console.client.with(&visit.session.token);
+        let mut outcomes = Outcomes::default();
+        for subject in &self.subjects {
+            let outcome = subject.change(&client, change, &self.form.reason).await;
+            let outcome = outcome.map_err(|error| failure::failed(&visit.request, &error))?;
+            let is_unknown = matches!(outcome, Outcome::Unknown);
+            outcomes.add(subject, outcome);
+            if is_unknown {
+                break;
+            }
+        }
+        Ok(self.page(visit, &outcomes))
+    }
+
+    /// The form with what the person typed.
+    fn refilled(&self, visit: &Visit) -> Markup {
+        html! {
+            @if visit.request.path() == WITHDRAWALS {
+                @for subject in &self.subjects {
+                    (self.form.withdrawal(subject, &visit.session))
+                }
+            } @else if !self.subjects.is_empty() {
+                form.decide method="post" action=(DECISIONS) {
+                    @for subject in &self.subjects {
+                        input type="hidden" name="on" value=(subject);
+                    }
+                    (self.form.fields(&visit.session))
+                }
+            }
+        }
+    }
+
+    /// The page with what came of it; with the form again, if nothing was sent.
+    fn page(&self, visit: &Visit, outcomes: &Outcomes) -> HttpResponse {
+        let title = outcomes.title();
+        visit.answer(&title, outcomes, || {
+            html! {
+                h1 { (title) }
+                @if let Some(missing) = outcomes.missing {
+                    p.said role="alert" { (missing) " Nothing has changed." }
+                    (self.refilled(visit))
+                }
+                (outcomes.list())
+                @if outcomes.outcomes.iter().any(SubjectOutcome::is_refused) {
+                    p { "Your reason was: “" (isolated(&self.form.reason)) "”" }
+                }
+                p { a href=(local(&self.form.back)) { "Back to where you were" } }
+            }
+        })
+    }
+}
+
+/// Decides what a person ticked, one after the other.
+pub(crate) async fn decide(visit: Visit, fields: Fields) -> Result<HttpResponse, Error> {
+    let posted = Posted::of(&visit, fields)?;
+    let Some(accept) = posted.form.accept else {
+        return Ok(posted.page(&visit, &Outcomes::none("No record is chosen as right.")));
+    };
+    posted.send(&visit, Change::Decide(accept)).await
+}
+
+/// Takes a person's first decision back.
+pub(crate) async fn withdraw(visit: Visit, fields: Fields) -> Result<HttpResponse, Error> {
+    Posted::of(&visit, fields)?.send(&visit, Change::Withdraw).await
+}

@@ -1,0 +1,32 @@
+//! Owns the values that people write into the fields of a filter.
+
+use payfold_schemas::time::Time;
+
+/// The text of a field, and what it is not.
+#[derive(Debug, thiserror::Error)]
+#[error("“{0}” is not {1}")]
+pub(crate) struct UnfitField(String, &'static str);
+
+/// The value of a field; `None` if it is empty.
+pub(crate) fn given<T>(
+    text: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+    what: &'static str,
+) -> Result<Option<T>, UnfitField> {
+    match text.trim() {
+        "" => Ok(None),
+        text => parse(text).map(Some).ok_or_else(|| UnfitField(text.to_owned(), what)),
+    }
+}
+
+/// The time of a field: RFC 3339, or UTC as browsers and people write it.
+pub(crate) fn time_of(text: &str) -> Option<Time> {
+    let utc = text.replace(' ', "T");
+    let zero = ["", "Z", ":00Z", "T00:00:00Z"];
+    zero.into_iter().find_map(|rest| Time::parse(&format!("{utc}{rest}")).ok())
+}
+
+/// The day of a field, such as 2026-01-31.
+pub(crate) fn day_of(text: &str) -> Option<String> {
+    Time::parse(&format!("{text}T00:00:00Z")).ok().map(|_| text.to_owned())
+}

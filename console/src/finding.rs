@@ -1,0 +1,207 @@
+//! Owns the page of one finding: what differs, what to do, who decided what, and the form for it.
+
+use actix_web::web::Path;
+use actix_web::{Error, HttpResponse};
+use maud::{Markup, html};
+use payfold_api::reads::FINDINGS;
+use payfold_report::codes::{meaning, severity_meaning, title, verdict_text};
+use payfold_report::finding_groups::first_decision;
+use payfold_report::text::isolated;
+use payfold_report::values::OurCurrencies;
+use payfold_schemas::finding::{BookLine, EarlierDecision, FindingChanged, FindingStatus};
+use payfold_views::findings::{FindingPage, FindingRow, ListFindings};
+use payfold_views::queries::QueryStatus;
+
+use crate::decide::DecisionFields;
+use crate::finding_row::{
+    action, decision_text, order_path, side, sides, subject_of, what_differs,
+};
+use crate::problem;
+use crate::session::Session;
+use crate::subject::Subject;
+use crate::text::{moment, money};
+use crate::visit::Visit;
+
+/// Shows a finding.
+pub(crate) async fn show(visit: Visit, finding: Path<String>) -> Result<HttpResponse, Error> {
+    let finding = Some(finding.into_inner());
+    let asked = ListFindings { finding, ..ListFindings::default() };
+    let page = visit.call(&FINDINGS, &[], &asked).await?;
+    let Some(row) = page.findings.first() else {
+        return Ok(problem::nowhere(visit.request.clone()).await);
+    };
+    let heading = title(row.finding.code);
+    Ok(visit.answer(heading, &page, || render(row, &page, &visit.session)))
+}
+
+fn render(row: &FindingRow, page: &FindingPage, session: &Session) -> Markup {
+    let finding = &row.finding;
+    let is_open = finding.status == FindingStatus::Open;
+    let tone = if is_open { "open" } else { "good" };
+    html! {
+        p.over { (finding.partner) ", records of " (finding.day) }
+        h1 {
+            (title(finding.code)) " "
+            span.badge.(finding.severity.as_str()) { (finding.severity.as_str()) } " "
+            span.badge { (finding.status.as_str()) }
+        }
+        section.verdict.(tone) aria-label="What is so" {
+            h2 { (meaning(finding.code)) }
+            @if is_open {
+                (action(finding))
+                p { "Severity " (finding.severity.as_str()) ": "
+                    (severity_meaning(finding.severity)) "." }
+            }
+        }
+        (figures(finding, &OurCurrencies::new(&page.currencies)))
+        @if let Some(query) = &row.query { (asked(query)) }
+        (decisions(finding))
+        @if is_open && Subject::is_decided_by(session.person.role) { (forms(finding, session)) }
+        @if !finding.lines.is_empty() { (lines(&finding.lines)) }
+    }
+}
+
+fn figures<'a>(finding: &'a FindingChanged, currencies: &OurCurrencies<'a>) -> Markup {
+    let (ours, partners) = sides(finding, currencies);
+    html! {
+        dl.facts {
+            div {
+                dt { @if finding.flag.is_some() { "Flag" } @else { "Field" } }
+                dd { (isolated(what_differs(finding))) }
+            }
+            div {
+                dt { "Here" }
+                dd { (side(&ours, finding, &finding.ours)) }
+            }
+            div {
+                dt { "Partner" }
+                dd { (side(&partners, finding, &finding.partners)) }
+            }
+            @if finding.money_at_risk != 0 {
+                div { dt { "At risk" } dd { (money(finding.money_at_risk, finding.currency)) } }
+            }
+            @if let Some(order) = &finding.order_id {
+                div {
+                    dt { "Order" }
+                    dd {
+                        @match order_path(finding) {
+                            Some(path) => a href=(path) { (isolated(order.as_str())) },
+                            None => (isolated(order.as_str())),
+                        }
+                    }
+                }
+            }
+            @if let Some(payment) = &finding.payment_ref {
+                div { dt { "The partner's reference" } dd { (isolated(payment.as_str())) } }
+            }
+            @if let Some(reference) = &finding.reference {
+                div { dt { "The shop's reference" } dd { (isolated(reference.as_str())) } }
+            }
+            div { dt { "Found" } dd { (moment(finding.first_seen)) } }
+            div { dt { "Id" } dd { code { (finding.finding_id) } } }
+        }
+    }
+}
+
+/// What the partner is asked about the order of an open finding.
+fn asked(query: &QueryStatus) -> Markup {
+    html! {
+        p {
+            "The partner is asked about this order, which is " (query.reason) ". "
+            @match (query.queries_due, query.queries_planned) {
+                (Some(due), Some(planned)) => { "Queries so far: " (due) " of " (planned) ". " }
+                _ => { "It can't be: the profile has no query. " }
+            }
+            @if let Some(next) = query.next_query {
+                "The next is due " (moment(next)) "; its answer may clear the finding."
+            }
+        }
+    }
+}
+
+/// Every decision on it, the oldest first.
+fn decisions(finding: &FindingChanged) -> Markup {
+    let is_waiting = first_decision(finding).is_some();
+    html! {
+        @if finding.decision.is_some() || !finding.earlier_decisions.is_empty() {
+            h2 { "Decisions" }
+            ol.flags {
+                @for earlier in &finding.earlier_decisions { (ended(earlier)) }
+                @if let Some(decision) = &finding.decision {
+                    li {
+                        (moment(decision.at)) " " (decision_text(decision))
+                        @if is_waiting { b { " It waits for a second person." } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A decision that no longer counts.
+fn ended(earlier: &EarlierDecision) -> Markup {
+    html! {
+        li {
+            (moment(earlier.at)) " " (isolated(earlier.author.as_str()))
+            @if let Some(second) = &earlier.seconded_by { " and " (isolated(second.as_str())) }
+            ": " (verdict_text(earlier.accept)) ", “" (isolated(&earlier.reason)) "”; "
+            (earlier.ended.as_str()) " by " (isolated(earlier.ended_by.as_str())) " "
+            (moment(earlier.ended_at))
+            @if let Some(reason) = &earlier.ended_reason { ", “" (isolated(reason)) "”" }
+        }
+    }
+}
+
+/// The form that decides it; its author may take a first decision back.
+fn forms(finding: &FindingChanged, session: &Session) -> Markup {
+    let subject = subject_of(finding);
+    let form = DecisionFields::on(subject.path());
+    let first = first_decision(finding);
+    html! {
+        @if first.is_some_and(|first| first.author == session.person.name) {
+            p { "Another person has to decide the same." }
+            (form.withdrawal(&subject, session))
+        } @else {
+            @if let Some(first) = first {
+                p { "If you agree with " (isolated(first.author.as_str()))
+                    ", decide the same: it is final then. Anything else replaces it." }
+            }
+            (form.of(&subject, session))
+        }
+    }
+}
+
+/// The partner's lines about it.
+fn lines(lines: &[BookLine]) -> Markup {
+    html! {
+        h2 { "The partner's lines" }
+        div.scroll tabindex="0" role="region" aria-label="The partner's lines" {
+            table {
+                thead { tr {
+                    th.num scope="col" { "Line" }
+                    th scope="col" { "Order" }
+                    th scope="col" { "The partner's reference" }
+                    th scope="col" { "Status" }
+                    th.num scope="col" { "Amount" }
+                    th scope="col" { "Booked" }
+                } }
+                tbody {
+                    @for line in lines {
+                        tr {
+                            th.num scope="row" { (line.line) }
+                            td { @if let Some(order) = &line.order_id { (order) } @else { "–" } }
+                            td {
+                                @if let Some(payment) = &line.provider_ref {
+                                    (isolated(payment.as_str()))
+                                } @else { "–" }
+                            }
+                            td { (line.status) }
+                            td.num { (money(line.amount.minor(), Some(line.currency))) }
+                            td { (moment(line.at)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Owns findings as rows of a table, which the list of findings and an order's page have.
+
+use maud::{Markup, html};
+use payfold_report::codes::{title, verdict_text};
+use payfold_report::finding_groups::first_decision;
+use payfold_report::money::major_named;
+use payfold_report::text::{isolated, shown};
+use payfold_report::values::{OurCurrencies, ValueFormat, format_sides};
+use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus, Side};
+
+use crate::subject::{Subject, SubjectOf};
+use crate::text::{moment, money};
+
+/// A table of findings.
+pub(crate) struct FindingTable<'a> {
+    /// Our currencies of payments that differ in it.
+    pub(crate) currencies: OurCurrencies<'a>,
+    /// Whether an open finding has a box to tick.
+    pub(crate) has_boxes: bool,
+}
+
+/// What a decision on a finding is on.
+pub(crate) fn subject_of(finding: &FindingChanged) -> Subject {
+    let of = SubjectOf::Finding(finding.finding_id.clone());
+    Subject { of, evidence: finding.evidence }
+}
+
+/// The texts of both sides, ours first.
+pub(crate) fn sides<'a>(
+    finding: &'a FindingChanged,
+    currencies: &OurCurrencies<'a>,
+) -> (String, String) {
+    format_sides(finding, currencies, ValueFormat::with_money(major_named))
+}
+
+/// The field that differs, or the flag.
+pub(crate) fn what_differs(finding: &FindingChanged) -> &str {
+    let flag = finding.flag.map(payfold_schemas::order::Flag::as_str);
+    flag.or(finding.field.as_deref()).unwrap_or("–")
+}
+
+/// The address of the page of a finding's order; `None` if it names none.
+pub(crate) fn order_path(finding: &FindingChanged) -> Option<String> {
+    let (merchant_code, order_id) =
+        finding.merchant_code.as_ref().zip(finding.order_id.as_ref())?;
+    Some(format!("/orders/{}/{merchant_code}/{order_id}", finding.partner))
+}
+
+/// Who decided what, and why.
+pub(crate) fn decision_text(decision: &FindingDecision) -> Markup {
+    html! {
+        (isolated(decision.author.as_str()))
+        @if let Some(second) = &decision.seconded_by { " and " (isolated(second.as_str())) }
+        ": " b { (verdict_text(decision.accept)) } ", “" (isolated(&decision.reason)) "”"
+    }
+}
+
+impl<'a> FindingTable<'a> {
+    /// The table.
+    pub(crate) fn render(&self, findings: &[&'a FindingChanged]) -> Markup {
+        html! {
+            div.scroll tabindex="0" role="region" aria-label="Findings" {
+                table {
+                    thead { tr {
+                        th scope="col" { "Finding" }
+                        th scope="col" { "Field or flag" }
+                        th scope="col" { "Here" }
+                        th scope="col" { "Partner" }
+                        th.num scope="col" { "At risk" }
+                        th scope="col" { "Found" }
+                    } }
+                    tbody { @for finding in findings { (self.row(finding)) } }
+                }
+            }
+        }
+    }
+
+    fn row(&self, finding: &'a FindingChanged) -> Markup {
+        let (ours, partners) = sides(finding, &self.currencies);
+        let has_box = self.has_boxes && finding.status == FindingStatus::Open;
+        let name = name(finding);
+        html! {
+            tr {
+                th scope="row" {
+                    @if has_box {
+                        input type="checkbox" name="on" value=(subject_of(finding))
+                            aria-label={ "decide " (name) };
+                        " "
+                    }
+                    a href={ "/findings/" (finding.finding_id) } { (isolated(&name)) }
+                    small { (finding.partner) " " (finding.day) }
+                }
+                td { (isolated(what_differs(finding))) }
+                td { (side(&ours, finding, &finding.ours)) }
+                td { (side(&partners, finding, &finding.partners)) }
+                td.num {
+                    @if finding.money_at_risk == 0 { "–" }
+                    @else { (money(finding.money_at_risk, finding.currency)) }
+                }
+                td { (moment(finding.first_seen)) (standing(finding)) }
+            }
+        }
+    }
+}
+
+/// What a person knows a finding by.
+fn name(finding: &FindingChanged) -> String {
+    let names = [
+        finding.order_id.as_ref().map(|order| order.as_str()),
+        finding.payment_ref.as_ref().map(|payment| payment.as_str()),
+        finding.reference.as_ref().map(|reference| reference.as_str()),
+    ];
+    let name = names.into_iter().flatten().next();
+    name.map_or_else(|| title(finding.code).to_owned(), str::to_owned)
+}
+
+/// A side's value and its source.
+pub(crate) fn side(value: &str, finding: &FindingChanged, side: &Side) -> Markup {
+    let order = order_path(finding);
+    let is_order = order.is_some_and(|path| path.strip_prefix("/orders/") == Some(&side.source));
+    html! {
+        (isolated(value))
+        small { @if is_order { "the order" } @else { (isolated(&side.source)) } }
+    }
+}
+
+/// What to do about a finding; commands are set as such.
+pub(crate) fn action(finding: &FindingChanged) -> Markup {
+    html! {
+        p {
+            b { "Do: " }
+            @for (at, part) in finding.action.split('`').enumerate() {
+                @if at % 2 == 1 { code { (shown(part)) } } @else { (isolated(part)) }
+            }
+            "."
+        }
+    }
+}
+
+/// How far the decision on it has come.
+fn standing(finding: &FindingChanged) -> Markup {
+    html! {
+        @match (finding.status, &finding.decision) {
+            (FindingStatus::Cleared, _) => small { "cleared: its cause has gone" },
+            (FindingStatus::Decided, Some(made)) => {
+                small { "decided by " (decision_text(made)) }
+            }
+            _ => {
+                @if let Some(first) = first_decision(finding) {
+                    small.waits { "waits for a second person. " (decision_text(first)) }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Owns the list of findings: those alike together, with what to do about them and the form that
+//! decides those that are ticked.
+
+use actix_web::web::Query;
+use actix_web::{Error, HttpResponse};
+use maud::{Markup, html};
+use payfold_api::reads::FINDINGS;
+use payfold_report::codes::{meaning, severity_meaning, title};
+use payfold_report::finding_groups::{FindingGroups, at_risk};
+use payfold_report::money::list_sums;
+use payfold_report::values::OurCurrencies;
+use payfold_schemas::finding::{Code, FindingChanged, FindingStatus};
+use payfold_schemas::ids::PartnerCode;
+use payfold_views::findings::{FindingPage, ListFindings};
+use serde::{Deserialize, Serialize};
+
+use crate::decide::{DECISIONS, DecisionFields};
+use crate::failure;
+use crate::field::{UnfitField, day_of, given};
+use crate::finding_row::{FindingTable, action, subject_of};
+use crate::redirect::address;
+use crate::session::Session;
+use crate::subject::Subject;
+use crate::visit::Visit;
+
+/// Findings on a page: more make it larger than 100 KB.
+const PAGE_ROWS: usize = 50;
+
+/// Which findings are listed, as the page's address and its form have it. An empty text filters
+/// nothing.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct FindingSelection {
+    /// `all`, or else open ones only.
+    status: String,
+    partner: String,
+    day: String,
+    code: String,
+    after: String,
+}
+
+impl FindingSelection {
+    /// The selection as the admin listener takes it. Errors: what is wrong with which field.
+    fn parse(&self) -> Result<ListFindings, UnfitField> {
+        Ok(ListFindings {
+            open: self.status != "all",
+            partner: given(&self.partner, |text| PartnerCode::parse(text).ok(), "a partner")?,
+            day: given(&self.day, day_of, "a day, such as 2026-01-31")?,
+            code: given(&self.code, Code::parse, "a kind, such as MISSING_HERE")?,
+            limit: Some(PAGE_ROWS),
+            after: Some(self.after.clone()).filter(|after| !after.is_empty()),
+            ..ListFindings::default()
+        })
+    }
+
+    /// The address of the page after this cursor.
+    fn next(&self, after: &str) -> String {
+        address("/findings", &Self { after: after.to_owned(), ..self.clone() })
+    }
+}
+
+/// Lists findings.
+pub(crate) async fn list(
+    visit: Visit,
+    selection: Query<FindingSelection>,
+) -> Result<HttpResponse, Error> {
+    let asked = selection
+        .parse()
+        .map_err(|problem| failure::unfit(&visit.request, &problem.to_string()))?;
+    let page = visit.call(&FINDINGS, &[], &asked).await?;
+    Ok(visit.answer("Findings", &page, || render(&selection, &page, &visit.session)))
+}
+
+fn render(selection: &FindingSelection, page: &FindingPage, session: &Session) -> Markup {
+    let groups = FindingGroups::new(page.findings.iter().map(|row| &row.finding));
+    let table = FindingTable {
+        currencies: OurCurrencies::new(&page.currencies),
+        has_boxes: Subject::is_decided_by(session.person.role),
+    };
+    let form = DecisionFields::on(address("/findings", selection));
+    let can_decide = !groups.open.is_empty() || !groups.noted.is_empty();
+    html! {
+        h1 { "Findings" }
+        (fields(selection))
+        @if page.findings.is_empty() {
+            p { "No finding is like this." }
+        }
+        form method="post" action=(DECISIONS) {
+            (alike(&table, &groups.open))
+            (alike(&table, &groups.noted))
+            @if table.has_boxes && can_decide { (form.fields(session)) }
+        }
+        (alike(&table, &groups.decided))
+        (alike(&table, &groups.cleared))
+        @if let Some(after) = &page.next {
+            p { a.next rel="next" href=(selection.next(after)) { "Next page" } }
+        }
+    }
+}
+
+/// The fields that select findings.
+fn fields(selection: &FindingSelection) -> Markup {
+    html! {
+        form.filter action="/findings" {
+            label { "Status "
+                select name="status" {
+                    option value="" { "open" }
+                    option value="all" selected[selection.status == "all"] { "all" }
+                }
+            }
+            label { "Kind "
+                select name="code" {
+                    option value="" { "any" }
+                    @for code in Code::ALL {
+                        option value=(code) selected[code.as_str() == selection.code] {
+                            (title(code))
+                        }
+                    }
+                }
+            }
+            label { "Partner " input name="partner" value=(selection.partner); }
+            label { "Day " input type="date" name="day" value=(selection.day); }
+            button type="submit" { "Show" }
+        }
+    }
+}
+
+/// Tables of findings, one for each kind and action.
+fn alike(table: &FindingTable<'_>, findings: &[&FindingChanged]) -> Markup {
+    let are_alike =
+        |a: &&FindingChanged, b: &&FindingChanged| (a.code, &a.action) == (b.code, &b.action);
+    html! {
+        @for group in findings.chunk_by(are_alike) {
+            @if let Some(first) = group.first() { (group_of(table, first, group)) }
+        }
+    }
+}
+
+fn group_of(table: &FindingTable<'_>, first: &FindingChanged, group: &[&FindingChanged]) -> Markup {
+    let risk = list_sums(&at_risk(group));
+    let all: Vec<_> = group.iter().map(|finding| subject_of(finding).to_string()).collect();
+    html! {
+        section aria-label=(title(first.code)) {
+            h2 {
+                (title(first.code)) " "
+                span.badge.(first.severity.as_str()) { (first.severity.as_str()) } " "
+                @if first.status != FindingStatus::Open { (first.status.as_str()) " " }
+                small {
+                    (group.len()) " on this page"
+                    @if !risk.is_empty() { ", " (risk) " at risk" }
+                }
+            }
+            p {
+                (meaning(first.code)) " Severity " (first.severity.as_str()) ": "
+                (severity_meaning(first.severity)) "."
+            }
+            @if first.status == FindingStatus::Open {
+                (action(first))
+                @if table.has_boxes && group.len() > 1 {
+                    label.choice {
+                        input type="checkbox" name="on" value=(all.join(","));
+                        " all " (group.len()) " of these"
+                    }
+                }
+            }
+            (table.render(group))
+        }
+    }
+}
