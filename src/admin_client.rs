@@ -160,7 +160,11 @@ impl AdminClient {
         let is_short = file.is_none() && !call.is_slow;
         let limit = if is_short { ANSWER_MAX } else { UPLOAD_MAX };
         let agent = if is_short { &self.agent } else { &agent(UPLOAD_MAX) };
-        let url = format!("{}{}", self.url, call.path_of(names));
+        let path = call.path_of(names).ok_or_else(|| {
+            let names = names.join(" ");
+            Fixable::error(format!("{names} names nothing"), "write it as a listing prints it")
+        })?;
+        let url = format!("{}{path}", self.url);
         let query = if call.method == CallMethod::Post { Vec::new() } else { query_of(request) };
         let bearer = format!("Bearer {}", self.token);
         let sent = match (call.method, file) {

@@ -46,5 +46,6 @@ fn limit(request: &mut ServiceRequest, deadline: impl Fn() -> Instant + 'static)
             Err(_) => Some((Err(PayloadError::Io(io::ErrorKind::TimedOut.into())), None)),
         }
     });
-    request.set_payload(Payload::Stream { payload: Box::pin(parts) });
+    // Readers of forms ask once more behind the end.
+    request.set_payload(Payload::Stream { payload: Box::pin(parts.fuse()) });
 }

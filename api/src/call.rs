@@ -81,14 +81,21 @@ impl<Q, A> Call<Q, A> {
         Self { is_slow: true, ..self }
     }
 
-    /// The path with these names filled in, in their order.
-    pub fn path_of(&self, names: &[&str]) -> String {
+    /// The path with these names filled in, in their order; `None` if one of them can't be a part
+    /// of a path: it would lead to another call.
+    pub fn path_of(&self, names: &[&str]) -> Option<String> {
+        let leads_away = |name: &&str| {
+            matches!(*name, "" | "." | "..") || name.contains(['/', '\\', '?', '#', '%'])
+        };
+        if names.iter().any(leads_away) {
+            return None;
+        }
         let mut names = names.iter();
         let parts = self.path.split('/').map(|part| match part.starts_with('{') {
             true => names.next().copied().unwrap_or_default(),
             false => part,
         });
-        parts.collect::<Vec<_>>().join("/")
+        Some(parts.collect::<Vec<_>>().join("/"))
     }
 }
 
@@ -118,4 +125,18 @@ pub fn query_of(request: &impl Serialize) -> Vec<(String, String)> {
     let members = object.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     members.map(|(name, value)| (name.clone(), text(value))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fill_a_path_and_lead_nowhere_else() {
+        let call = Call::<Nothing, Nothing>::get("/v1/orders/{partner}/{order}/facts", "");
+        assert_eq!(call.path_of(&["p", "o:1"]).as_deref(), Some("/v1/orders/p/o:1/facts"));
+        for name in ["", ".", "..", "a/b", "a\\b", "a?b", "a#b", "%2e%2e"] {
+            assert_eq!(call.path_of(&["p", name]), None, "{name}");
+        }
+    }
 }

@@ -37,7 +37,7 @@ pub struct DecideRequest {
     /// Why: 1 to 1,000 characters.
     pub reason: String,
     /// `evidence` of the finding or flag that was seen. If it has another by now, nothing is
-    /// decided, and the answer is a 409. Without it, what is there now is decided.
+    /// decided, and the answer is a 422. Without it, what is there now is decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Digest>,
 }
