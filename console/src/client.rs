@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
-use payfold_api::call::{Call, CallMethod, Problem, query_of};
-use reqwest::{Client, Response};
+use payfold_api::call::{Call, CallMethod, Nothing, Problem, query_of};
+use payfold_api::reconcile::RUN;
+use reqwest::{Body, Client, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -12,6 +13,8 @@ use serde::de::DeserializeOwned;
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// Timeout of a call that may read every order before it answers.
 const SLOW_MAX: Duration = Duration::from_secs(300);
+/// Timeout of an upload.
+const UPLOAD_MAX: Duration = Duration::from_secs(3_600);
 /// How long an idle connection is kept: the listener closes it after 75 s.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 /// Timeout of a connection.
@@ -30,6 +33,12 @@ pub(crate) struct ApiClient {
 pub(crate) struct PersonalClient<'c> {
     client: &'c ApiClient,
     token: &'c str,
+}
+
+/// What a listener that runs the role for a call answers.
+struct Answered<'u, A> {
+    url: &'u str,
+    answer: Result<A, CallError>,
 }
 
 /// Why a call has no answer.
@@ -68,11 +77,44 @@ impl PersonalClient<'_> {
         names: &[&str],
         request: &Q,
     ) -> Result<A, CallError> {
+        self.ask(call, names, request).await?.answer
+    }
+
+    /// Sends a file to the first listener that can be reached and compares records. That one is
+    /// looked for before, because a file can't be sent twice. Errors: as `call`.
+    pub(crate) async fn upload<Q: Serialize, A: DeserializeOwned>(
+        &self,
+        call: &Call<Q, A>,
+        names: &[&str],
+        request: &Q,
+        file: Body,
+    ) -> Result<A, CallError> {
+        let listener = self.ask(&RUN, &["none"], &Nothing {}).await?;
+        if let Err(CallError::NoSession) = listener.answer {
+            return Err(CallError::NoSession);
+        }
+        // It knows no such run, so it would know one.
+        let post = self.client.http.post(format!("{}{}", listener.url, path_of(call, names)?));
+        let sent = post.query(&query_of(request)).bearer_auth(self.token).timeout(UPLOAD_MAX);
+        match sent.body(file).send().await {
+            Ok(answer) => read(answer).await,
+            Err(error) => Err(CallError::NoAnswer(said(&error))),
+        }
+    }
+
+    /// The answer of the first listener that can be reached and runs the role for a call. Errors:
+    /// there is none.
+    async fn ask<Q: Serialize, A: DeserializeOwned>(
+        &self,
+        call: &Call<Q, A>,
+        names: &[&str],
+        request: &Q,
+    ) -> Result<Answered<'_, A>, CallError> {
+        let path = path_of(call, names)?;
         let mut last = CallError::NoAnswer("no admin listener is configured".to_owned());
         for url in &self.client.urls {
-            let url = format!("{url}{}", call.path_of(names));
-            let answer = match self.send(call, &url, request).await {
-                Ok(answer) => answer,
+            let response = match self.send(call, &format!("{url}{path}"), request).await {
+                Ok(response) => response,
                 // Another listener may be asked: this one has not received the call, or it was to
                 // change nothing.
                 Err(error) if error.is_connect() || call.method == CallMethod::Get => {
@@ -81,11 +123,11 @@ impl PersonalClient<'_> {
                 }
                 Err(error) => return Err(CallError::NoAnswer(said(&error))),
             };
-            match read(answer).await {
+            match read(response).await {
                 Err(CallError::Refused(status, problem)) if NO_ROLE.contains(&&*problem.code) => {
                     last = CallError::Refused(status, problem);
                 }
-                answered => return answered,
+                answer => return Ok(Answered { url, answer }),
             }
         }
         Err(last)
@@ -106,6 +148,14 @@ impl PersonalClient<'_> {
         let limit = if call.is_slow { SLOW_MAX } else { ANSWER_MAX };
         sent.bearer_auth(self.token).timeout(limit).send().await
     }
+}
+
+/// The path of a call. Errors: a name can't be a part of one, so there is no such thing.
+fn path_of<Q, A>(call: &Call<Q, A>, names: &[&str]) -> Result<String, CallError> {
+    call.path_of(names).ok_or_else(|| {
+        let detail = format!("{} names nothing", names.join(" "));
+        CallError::Refused(StatusCode::NOT_FOUND, Problem { detail, ..Problem::default() })
+    })
 }
 
 async fn read<A: DeserializeOwned>(answer: Response) -> Result<A, CallError> {

@@ -26,6 +26,12 @@ pub(crate) fn failed(request: &HttpRequest, error: &CallError) -> Error {
     InternalError::from_response("see the answer", response).into()
 }
 
+/// The error for a page about something that is not there.
+pub(crate) fn missing(request: &HttpRequest, detail: &str) -> Error {
+    let response = answer(request, StatusCode::NOT_FOUND, detail);
+    InternalError::from_response("see the answer", response).into()
+}
+
 /// The error for a value that a person gave.
 pub(crate) fn unfit(request: &HttpRequest, detail: &str) -> Error {
     let response = answer(request, StatusCode::BAD_REQUEST, detail);

@@ -5,7 +5,7 @@ use payfold_schemas::time::Time;
 /// The text of a field, and what it is not.
 #[derive(Debug, thiserror::Error)]
 #[error("“{0}” is not {1}")]
-pub(crate) struct UnfitField(String, &'static str);
+pub(crate) struct UnfitField(pub(crate) String, pub(crate) &'static str);
 
 /// The value of a field; `None` if it is empty.
 pub(crate) fn given<T>(

@@ -4,12 +4,15 @@
 //! browser, so that any process with the same session key serves them.
 //!
 //! `session` is that cookie, `gate` what every request passes, `client` how admin listeners are
-//! asked, `page` the frame of a page. `login`, `orders`, `order`, `search`, `findings` and
-//! `finding` are the pages, `decide` what people send from them.
+//! asked, `page` the frame of a page. `login`, `orders`, `order`, `search`, `findings`,
+//! `finding`, `days` and `day` are the pages, `decide` and `compare` what people send from them.
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
 mod client;
+mod compare;
+mod day;
+mod days;
 mod decide;
 mod failure;
 mod field;
@@ -113,7 +116,20 @@ impl Console {
     }
 }
 
-/// Registers the routes.
+/// The path of what takes longer than a page: files, and the comparisons with them.
+pub const UPLOADS: &str = compare::COMPARISONS;
+
+/// Registers the routes below `UPLOADS`.
+pub fn upload_routes(console: &Data<Console>, config: &mut ServiceConfig) {
+    let pages = web::scope("")
+        .wrap(from_fn(gate::pass))
+        .route("", web::post().to(compare::upload))
+        .route("/{ticket}", web::get().to(compare::show))
+        .default_service(web::to(problem::nowhere));
+    config.app_data(console.clone()).service(pages);
+}
+
+/// Registers the other routes.
 pub fn routes(console: &Data<Console>, config: &mut ServiceConfig) {
     let pages = web::scope("")
         .wrap(from_fn(gate::pass))
@@ -125,6 +141,11 @@ pub fn routes(console: &Data<Console>, config: &mut ServiceConfig) {
         .route("/logout", web::post().to(login::log_out))
         .route("/search", web::get().to(search::find))
         .route("/orders", web::get().to(orders::list))
+        .route("/days", web::get().to(days::list))
+        .route("/days/{partner}/{day}", web::get().to(day::show))
+        .route("/days/{partner}/{day}/report", web::get().to(day::report))
+        .route("/days/{partner}/{day}/close", web::post().to(day::close))
+        .route(compare::QUERIES, web::post().to(compare::query))
         .route("/findings", web::get().to(findings::list))
         .route("/findings/{finding}", web::get().to(finding::show))
         .route(decide::DECISIONS, web::post().to(decide::decide))

@@ -43,9 +43,9 @@ struct OrderContent {
 /// Shows an order.
 pub(crate) async fn show(visit: Visit, path: Path<OrderPath>) -> Result<HttpResponse, Error> {
     let names = [&*path.partner, &*path.merchant, &*path.order];
-    let has_dots = names.iter().any(|name| matches!(*name, "." | ".."));
-    let key = OrderKey::parse(&names.join("/")).ok().filter(|_| !has_dots);
-    let Some(key) = key else { return Ok(problem::nowhere(visit.request.clone()).await) };
+    let Ok(key) = OrderKey::parse(&names.join("/")) else {
+        return Ok(problem::nowhere(visit.request.clone()).await);
+    };
     let order = visit.call(&ORDER, &names, &Nothing {}).await?;
     let facts = visit.call(&FACTS, &names, &Nothing {}).await?.facts;
     let name = Some(names.join("/"));

@@ -56,6 +56,7 @@ fn bar(session: &Session) -> Markup {
             nav aria-label="Pages" {
                 a href="/orders" { "Orders" }
                 a href="/findings" { "Findings" }
+                a href="/days" { "Days" }
             }
             form.search role="search" action="/search" {
                 label.unseen for="search" { "Find an order" }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use actix_web::middleware::from_fn;
 use actix_web::web::{self, Data};
 use anyhow::Context;
-use payfold_console::{Console, ConsoleSettings, FirstLogin, SESSION_KEY_BYTES};
+use payfold_console::{
+    Console, ConsoleSettings, FirstLogin, SESSION_KEY_BYTES, UPLOADS, upload_routes,
+};
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_partners::remote::install_tls;
 use payfold_partners::vault::random_secret;
@@ -58,6 +60,8 @@ impl Assembly<'_> {
         });
         let console = Data::new(console.context("the system's certificates")?);
         let routes: Routes = Arc::new(move |config| {
+            let uploads = web::scope(UPLOADS).wrap(from_fn(body::without_pauses));
+            config.service(uploads.configure(|config| upload_routes(&console, config)));
             let pages = web::scope("").wrap(from_fn(body::in_time));
             config.service(pages.configure(|config| payfold_console::routes(&console, config)));
         });

@@ -46,7 +46,7 @@ fn support_finds_an_order_with_mouse_and_keyboard() {
     // The first stop of the keyboard skips the bar; the search is some stops behind it.
     browser.press(&[Key::Tab]);
     assert_eq!(browser.ask("return document.activeElement.className"), "skip");
-    browser.press(&[Key::Tab; 4]);
+    browser.press(&[Key::Tab; 5]);
     assert_eq!(browser.ask("return document.activeElement.id"), "search");
     browser.type_text(&format!("{}\n", text("reference")));
     opens(&browser, &format!("Order {}", text("orderId")));
@@ -84,6 +84,15 @@ fn finance_decides_all_of_a_kind_at_once() {
         (waits == true).then_some(())
     });
     browser.screenshot("console-finding");
+    browser.click("nav a[href='/days']");
+    opens(&browser, "Days");
+    browser.screenshot("console-days");
+    browser.click("tbody a");
+    until("the day opens", SOON, || {
+        let closes = browser.ask("return document.body.innerText.includes('Close the day')");
+        (closes == true).then_some(())
+    });
+    browser.screenshot("console-day");
 }
 
 #[test]
@@ -102,6 +111,7 @@ fn every_page_fits_a_phone_in_light_and_dark() {
     let order = listed.rows()[0]["orderId"].as_str().expect("an id").to_owned();
     let listed = system.payfold(&["reconcile", "findings", "--open", "--output", "json"]);
     let finding = listed.rows()[0]["findingId"].as_str().expect("an id").to_owned();
+    let day = listed.rows()[0]["day"].as_str().expect("a day").to_owned();
     for scheme in ["light", "dark"] {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         browser.command("Emulation.setEmulatedMedia", json!({ "features": features }));
@@ -110,6 +120,8 @@ fn every_page_fits_a_phone_in_light_and_dark() {
             ("order", &*format!("/orders/sandbox/DEMO/{order}")),
             ("findings", "/findings"),
             ("finding", &*format!("/findings/{finding}")),
+            ("days", "/days"),
+            ("day", &*format!("/days/sandbox/{day}")),
             ("search", "/search?what=none"),
             ("unfit", "/orders?state=none"),
             ("login", "/login"),

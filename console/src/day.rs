@@ -1,0 +1,268 @@
+//! Owns the page of a day that was compared: what its last run found, its totals, and what is done
+//! with it: look through its findings, compare it again, close it, take the report away.
+
+use actix_web::http::header::{self, ContentDisposition};
+use actix_web::web::{Form, Path};
+use actix_web::{Error, HttpResponse};
+use maud::{Markup, html};
+use payfold_api::call::Nothing;
+use payfold_api::reads::{FINDINGS, PERIODS};
+use payfold_api::reconcile::CLOSE;
+use payfold_report::money::{major, signed};
+use payfold_report::text::{count, counted, isolated};
+use payfold_report::{Report, render_page};
+use payfold_schemas::finding::FindingChanged;
+use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::run::{ControlTotal, PeriodClosed, RunEnded, RunResult};
+use payfold_views::findings::ListFindings;
+use payfold_views::periods::{ListPeriods, PeriodRow};
+use serde::Deserialize;
+
+use crate::compare;
+use crate::days::standing;
+use crate::failure;
+use crate::field::day_of;
+use crate::redirect::address;
+use crate::session::Session;
+use crate::subject::Subject;
+use crate::text::moment;
+use crate::visit::Visit;
+
+/// The path of a day's page.
+#[derive(Debug, Deserialize)]
+pub(crate) struct DayPath {
+    partner: String,
+    day: String,
+}
+
+impl DayPath {
+    fn address(&self) -> String {
+        format!("/days/{}/{}", self.partner, self.day)
+    }
+}
+
+impl Visit {
+    /// The last run of a day. Errors: the page that says that there is none, or why there is no
+    /// answer.
+    async fn period(&self, path: &DayPath) -> Result<PeriodRow, Error> {
+        let nowhere = || {
+            let detail = format!("No records of {} of {} were compared.", path.partner, path.day);
+            failure::missing(&self.request, &detail)
+        };
+        let partner = PartnerCode::parse(&path.partner).map_err(|_| nowhere())?;
+        let asked = ListPeriods {
+            partner: Some(partner),
+            day: Some(day_of(&path.day).ok_or_else(nowhere)?),
+        };
+        self.call(&PERIODS, &[], &asked).await?.periods.pop().ok_or_else(nowhere)
+    }
+
+    /// Every finding of a day.
+    async fn findings_of(&self, run: &RunEnded) -> Result<Vec<FindingChanged>, Error> {
+        let (partner, day) = (Some(run.partner.clone()), Some(run.day.clone()));
+        let mut asked = ListFindings { partner, day, ..ListFindings::default() };
+        let mut findings = Vec::new();
+        loop {
+            let page = self.call(&FINDINGS, &[], &asked).await?;
+            findings.extend(page.findings.into_iter().map(|row| row.finding));
+            asked.after = page.next;
+            if asked.after.is_none() {
+                return Ok(findings);
+            }
+        }
+    }
+}
+
+/// Shows a day.
+pub(crate) async fn show(visit: Visit, path: Path<DayPath>) -> Result<HttpResponse, Error> {
+    let period = visit.period(&path).await?;
+    let title = format!("{} of {}", path.day, path.partner);
+    Ok(visit.answer(&title, &period, || render(&period, &visit.session)))
+}
+
+/// Gives the day's report away, as a file.
+pub(crate) async fn report(visit: Visit, path: Path<DayPath>) -> Result<HttpResponse, Error> {
+    let PeriodRow { run, closed, .. } = visit.period(&path).await?;
+    let findings = visit.findings_of(&run).await?;
+    let now = (visit.console.now)();
+    let report = Report { ended: &run, findings: &findings, closed: closed.as_ref(), now };
+    let name = format!("report-{}-{}.html", run.partner, run.day);
+    Ok(HttpResponse::Ok()
+        .content_type("text/html; charset=utf-8")
+        .insert_header(ContentDisposition::attachment(name))
+        .body(render_page(&report)))
+}
+
+/// What a person sends to close a day.
+#[derive(Deserialize)]
+pub(crate) struct Closing {
+    post_token: String,
+}
+
+/// Closes a day. If it can't be closed, its page says why.
+pub(crate) async fn close(
+    visit: Visit,
+    path: Path<DayPath>,
+    form: Form<Closing>,
+) -> Result<HttpResponse, Error> {
+    visit.assert_own_page(&form.post_token)?;
+    visit.call(&CLOSE, &[&path.partner, &path.day], &Nothing {}).await?;
+    let to = (header::LOCATION, path.address());
+    Ok(HttpResponse::SeeOther().insert_header(to).finish())
+}
+
+fn render(period: &PeriodRow, session: &Session) -> Markup {
+    let PeriodRow { run, closed, .. } = period;
+    let path = DayPath { partner: run.partner.to_string(), day: run.day.clone() };
+    html! {
+        p.over { (run.partner) ", a day in " (run.zone) }
+        h1 { (run.day) " " (standing(period)) }
+        (verdict(period))
+        (figures(run))
+        @if !run.records.bad_lines.is_empty() { (bad_lines(run)) }
+        h2 { "Control totals" }
+        @if run.totals.is_empty() { p { "No money moved on either side." } }
+        @else { (totals(&run.totals)) }
+        p { a href={ (path.address()) "/report" } { "The whole report, as a file" } }
+        @if Subject::is_decided_by(session.person.role) {
+            (compare::fields(session, run.partner.as_str(), &run.day))
+            @if closed.is_none() || run.adjusts.is_some() { (closing(&path, session)) }
+        }
+    }
+}
+
+/// What is so, and where to go on.
+fn verdict(period: &PeriodRow) -> Markup {
+    let PeriodRow { run, now, closed } = period;
+    let tone = match (run.result, now.open) {
+        (RunResult::Incomplete, _) => "bad",
+        (RunResult::Complete, 0) => "good",
+        (RunResult::Complete, _) => "open",
+    };
+    let selected = [("partner", run.partner.as_str()), ("day", &run.day)];
+    let selected: std::collections::BTreeMap<_, _> = selected.into_iter().collect();
+    html! {
+        section.verdict.(tone) aria-label="What is so" {
+            h2 { (sentence(period)) }
+            @for problem in &run.problems { p { (isolated(problem)) } }
+            @if run.result == RunResult::Incomplete {
+                p {
+                    "Fetch the partner's file once more, or mend what is named here, and compare \
+                     it below."
+                }
+            }
+            p {
+                a href=(address("/findings", &selected)) { "Findings of the day" }
+                @if now.decided > 0 { "; " (count(now.decided)) " decided" }
+            }
+            @if let Some(closed) = closed { (sealed(closed, run)) }
+        }
+    }
+}
+
+/// The same in a sentence.
+fn sentence(period: &PeriodRow) -> String {
+    let open = period.now.open;
+    match (period.run.result, open) {
+        (RunResult::Incomplete, _) => "Not everything could be compared.".to_owned(),
+        (RunResult::Complete, 0) => "Everything was compared, and nothing is open.".to_owned(),
+        (RunResult::Complete, 1) => "Everything was compared. 1 finding is open.".to_owned(),
+        (RunResult::Complete, _) => {
+            format!("Everything was compared. {} are open.", counted(open, "finding"))
+        }
+    }
+}
+
+/// Who closed the day.
+fn sealed(closed: &PeriodClosed, run: &RunEnded) -> Markup {
+    html! {
+        p {
+            "Closed by " (isolated(closed.author.as_str())) " " (moment(closed.at)) ", seal "
+            code { (closed.seal) } "."
+            @if run.adjusts.is_some() { " It has changed since: the last run is an adjustment." }
+        }
+    }
+}
+
+fn figures(run: &RunEnded) -> Markup {
+    let RunEnded { records, compared, .. } = run;
+    html! {
+        dl.facts {
+            div { dt { "Records" } dd { (isolated(&records.name)) } }
+            div {
+                dt { "Lines" }
+                dd {
+                    (count(records.lines))
+                    small {
+                        (counted(records.entries, "entry")) ", " (count(records.ignored))
+                        " left out, " (count(records.bad)) " unreadable"
+                    }
+                }
+            }
+            div { dt { "Orders" } dd { (count(compared.orders)) } }
+            div { dt { "Lines that agree" } dd { (count(compared.matched)) } }
+            div { dt { "Too recent" } dd { (count(compared.pending)) } }
+            div { dt { "Of a neighbouring day" } dd { (count(compared.cut_off)) } }
+            div { dt { "Compared" } dd { (moment(run.started_at)) } }
+        }
+    }
+}
+
+/// The first lines that could not be read.
+fn bad_lines(run: &RunEnded) -> Markup {
+    html! {
+        h2 { "Lines that can't be read" }
+        ul.flags {
+            @for bad in &run.records.bad_lines {
+                li { "line " (bad.line) ": " (isolated(&bad.problem)) }
+            }
+        }
+    }
+}
+
+fn totals(totals: &[ControlTotal]) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label="Control totals" {
+            table {
+                thead { tr {
+                    th scope="col" { "Day" }
+                    th scope="col" { "Kind" }
+                    th.num scope="col" { "Ours" }
+                    th.num scope="col" { "Partner" }
+                    th.num scope="col" { "Difference" }
+                } }
+                tbody {
+                    @for total in totals {
+                        @let sum = |minor: i64| major(minor.into(), total.currency);
+                        tr {
+                            th scope="row" { (isolated(&total.day)) }
+                            td { (total.status) " " (total.currency) }
+                            td.num {
+                                (sum(total.ours.amount)) small { (count(total.ours.count)) }
+                            }
+                            td.num {
+                                (sum(total.partners.amount)) small { (count(total.partners.count)) }
+                            }
+                            td.num { b { (signed(total.difference().into(), total.currency)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The form that closes a day.
+fn closing(path: &DayPath, session: &Session) -> Markup {
+    html! {
+        h2 { "Close" }
+        form method="post" action={ (path.address()) "/close" } {
+            input type="hidden" name="post_token" value=(session.post_token);
+            p.hint {
+                "A digest seals the totals and findings of a day that is over and has nothing \
+                 open. What changes later shows as an adjustment."
+            }
+            button type="submit" { "Close the day" }
+        }
+    }
+}
