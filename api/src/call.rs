@@ -85,7 +85,9 @@ impl<Q, A> Call<Q, A> {
     /// of a path: it would lead to another call.
     pub fn path_of(&self, names: &[&str]) -> Option<String> {
         let leads_away = |name: &&str| {
-            matches!(*name, "" | "." | "..") || name.contains(['/', '\\', '?', '#', '%'])
+            matches!(*name, "" | "." | "..")
+                || name.contains(['/', '\\', '?', '#', '%'])
+                || !name.bytes().all(|byte| byte.is_ascii_graphic())
         };
         if names.iter().any(leads_away) {
             return None;
@@ -135,7 +137,7 @@ mod tests {
     fn names_fill_a_path_and_lead_nowhere_else() {
         let call = Call::<Nothing, Nothing>::get("/v1/orders/{partner}/{order}/facts", "");
         assert_eq!(call.path_of(&["p", "o:1"]).as_deref(), Some("/v1/orders/p/o:1/facts"));
-        for name in ["", ".", "..", "a/b", "a\\b", "a?b", "a#b", "%2e%2e"] {
+        for name in ["", ".", "..", "a/b", "a\\b", "a?b", "a#b", "%2e%2e", ".\t.", ".. "] {
             assert_eq!(call.path_of(&["p", name]), None, "{name}");
         }
     }

@@ -26,7 +26,8 @@ pub const CLOSE: Call<Nothing, PeriodClosed> = Call::post_query(
     Permission::Settle,
     "/v1/periods/{partner}/{day}/close",
     "Closes a day on which all findings are settled",
-);
+)
+.slow();
 
 /// Compares a file with the orders of a day.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]

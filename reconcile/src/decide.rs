@@ -2,6 +2,8 @@
 //! people. Every decision is an event or a fact of its own. It holds the author, the decision and
 //! the evidence. Nothing is edited in place.
 
+use std::cmp::Reverse;
+
 use payfold_engines::log::Message;
 use payfold_schemas::decision::{FLAG_DECIDED_TYPE, FlagDecided};
 use payfold_schemas::digest::Digest;
@@ -208,7 +210,7 @@ pub(crate) async fn decide_flag(
     request: FlagDecisionRequest,
 ) -> Result<Decided, ReconcileError> {
     let of = (&request.order, request.flag);
-    let raised = open_flag(shared, ledger, of).await?;
+    let raised = open_flag(shared, ledger, of, request.decision.evidence).await?;
     request.decision.assert_seen(raised.evidence)?;
     let waiting = ledger.waiting_flag_decision(of, raised.evidence).cloned();
     let before = ledger.decisions_on_flag(of, raised.evidence).count();
@@ -288,11 +290,14 @@ pub(super) async fn publish_flag(
     publish_findings(shared, ledger, changes, shared.storage.clock.now()).await
 }
 
-/// Loads an open flag of an order. Errors: there is no such order or flag; the flag is decided.
+/// Loads an open flag of an order: the one with the evidence that a person saw, else the most
+/// severe, because a flag may hold on two sets of facts. Errors: there is no such order or flag;
+/// the flag is decided.
 pub(super) async fn open_flag(
     shared: &SharedContext,
     ledger: &Ledger,
     (order, flag): (&OrderKey, Flag),
+    seen: Option<Digest>,
 ) -> Result<RaisedFlag, ReconcileError> {
     let refused = |problem: String| Err(ReconcileError::Refused(problem));
     let rows = shared.storage.load(std::slice::from_ref(order)).await?;
@@ -301,7 +306,10 @@ pub(super) async fn open_flag(
     };
     let mut raised: Vec<_> =
         row.summary.flags.iter().filter(|raised| raised.flag == flag).cloned().collect();
-    raised.sort_by_key(|raised| !raised.is_open());
+    raised.sort_by_key(|one| {
+        let is_over = !one.is_open() || ledger.decided_flag((order, flag), one.evidence).is_some();
+        (Some(one.evidence) != seen, is_over, Reverse(one.severity))
+    });
     let Some(raised) = raised.into_iter().next() else {
         let flags: Vec<_> = row.summary.flags.iter().map(|raised| raised.flag.as_str()).collect();
         let has = if flags.is_empty() { "none".to_owned() } else { flags.join(", ") };

@@ -47,7 +47,7 @@ pub struct FindingFilter<'a> {
     /// Findings with this code.
     pub code: Option<Code>,
     /// Uncleared findings of this order, `partner/merchantCode/orderId`.
-    pub order: Option<&'a str>,
+    pub order: Option<&'a OrderKey>,
     /// The finding with this id.
     pub id: Option<&'a str>,
     /// Findings of these statuses; `None` selects cleared ones too.
@@ -195,13 +195,15 @@ impl FindingsStore {
     fn page(&self, filter: FindingFilter<'_>, after: &str) -> Result<Vec<FindingChanged>> {
         let partner = filter.partner.map(PartnerCode::as_str);
         let code = filter.code.map(Code::as_str);
+        let order = filter.order.map(OrderKey::to_string);
+        let order = order.as_deref();
         let mut select = "SELECT body FROM finding WHERE id > ?1".to_owned();
         let mut values: Vec<&dyn ToSql> = vec![&after];
         for (column, value) in [
             ("partner", &partner),
             ("day", &filter.day),
             ("code", &code),
-            ("order_key", &filter.order),
+            ("order_key", &order),
             ("id", &filter.id),
         ] {
             if let Some(value) = value {

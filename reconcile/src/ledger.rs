@@ -42,7 +42,7 @@ pub struct Ledger {
     days: HashMap<String, String>,
     closed: BTreeMap<PartnerDay, PeriodClosed>,
     /// Every decision and withdrawal on flags, in the order they came.
-    flag_decisions: Vec<FlagDecided>,
+    flag_decisions: BTreeMap<OrderKey, Vec<FlagDecided>>,
     /// Every decision and withdrawal on quarantined notices, in the order they came.
     notice_decisions: BTreeMap<Position, Vec<NoticeDecided>>,
     /// The tokens of people that are not removed, by their digest.
@@ -71,7 +71,7 @@ impl Ledger {
             compared: HashMap::new(),
             days: HashMap::new(),
             closed: BTreeMap::new(),
-            flag_decisions: Vec::new(),
+            flag_decisions: BTreeMap::new(),
             notice_decisions: BTreeMap::new(),
             tokens: BTreeMap::new(),
         }
@@ -174,8 +174,9 @@ impl Ledger {
 
     /// Adds a decision on a flag, or its withdrawal; a repeated event is ignored.
     pub(crate) fn add_flag_decision(&mut self, said: FlagDecided) {
-        if !self.flag_decisions.contains(&said) {
-            self.flag_decisions.push(said);
+        let decisions = self.flag_decisions.entry(said.order.clone()).or_default();
+        if !decisions.contains(&said) {
+            decisions.push(said);
         }
     }
 
@@ -185,10 +186,8 @@ impl Ledger {
         (order, flag): (&'a OrderKey, Flag),
         evidence: Digest,
     ) -> impl DoubleEndedIterator<Item = &'a FlagDecided> {
-        let on_it = move |said: &&FlagDecided| {
-            said.order == *order && said.flag == flag && said.evidence == evidence
-        };
-        self.flag_decisions.iter().filter(on_it)
+        let on_it = move |said: &&FlagDecided| said.flag == flag && said.evidence == evidence;
+        self.flags_of(order).iter().filter(on_it)
     }
 
     /// The final decision on this evidence of a flag.
@@ -210,9 +209,14 @@ impl Ledger {
         last.filter(|said| !said.withdrawn && self.decided_flag(of, evidence).is_none())
     }
 
-    /// Every decision and withdrawal on flags, in the order they came.
+    /// Every decision and withdrawal on flags, by order.
     pub fn flags(&self) -> impl Iterator<Item = &FlagDecided> {
-        self.flag_decisions.iter()
+        self.flag_decisions.values().flatten()
+    }
+
+    /// Every decision and withdrawal on the flags of an order, in the order they came.
+    pub fn flags_of(&self, order: &OrderKey) -> &[FlagDecided] {
+        self.flag_decisions.get(order).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Adds a decision on a quarantined notice, or its withdrawal; a repeated event is ignored.

@@ -95,7 +95,12 @@ async fn withdraw_from_flag(
     (order, flag): (&OrderKey, Flag),
     withdrawal: Withdrawal,
 ) -> Result<WithdrawnDecision, ReconcileError> {
-    let raised = open_flag(shared, ledger, (order, flag)).await?;
+    let own = ledger.flags_of(order).iter().rfind(|said| {
+        let waiting = ledger.waiting_flag_decision((order, flag), said.evidence);
+        waiting == Some(said) && said.author == withdrawal.author
+    });
+    let own = own.map(|said| said.evidence);
+    let raised = open_flag(shared, ledger, (order, flag), own).await?;
     let waiting = ledger.waiting_flag_decision((order, flag), raised.evidence).cloned();
     let first = waiting_decision_of(waiting, |first| &first.author, &withdrawal)?;
     let (what, said) = (format!("{order} {flag}"), first.accept.as_str().to_owned());

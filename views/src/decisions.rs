@@ -8,7 +8,7 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::finding::{
     DecisionEnd, EarlierDecision, FindingChanged, FindingDecision, FindingStatus,
 };
-use payfold_schemas::ids::{Author, PartnerCode};
+use payfold_schemas::ids::{Author, OrderKey, PartnerCode};
 use payfold_schemas::order::Severity;
 use payfold_schemas::release::NoticeDecided;
 use payfold_schemas::released::Because;
@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ReadError;
-use crate::orders::order_name;
+use crate::order_name;
 use crate::reader::Reader;
 
 /// The most decisions of one page, unless more were made at its last instant.
@@ -101,8 +101,9 @@ pub struct ListDecisions {
     pub day: Option<String>,
     /// Only decisions on the flags and uncleared findings of this order,
     /// `partner/merchantCode/orderId`.
-    #[serde(default, deserialize_with = "order_name")]
-    pub order: Option<String>,
+    #[serde(default, with = "order_name")]
+    #[schemars(with = "Option<String>")]
+    pub order: Option<OrderKey>,
     /// `next` of the previous page.
     pub after: Option<Time>,
 }
@@ -138,7 +139,7 @@ fn select(ledger: &Ledger, asked: &ListDecisions) -> Result<Vec<DecisionRow>, Re
     for finding in ledger.findings(FindingFilter {
         partner: asked.partner.as_ref(),
         day: asked.day.as_deref(),
-        order: asked.order.as_deref(),
+        order: asked.order.as_ref(),
         with_decisions: true,
         ..FindingFilter::default()
     }) {
@@ -152,13 +153,17 @@ fn select(ledger: &Ledger, asked: &ListDecisions) -> Result<Vec<DecisionRow>, Re
     }
     // Flags and quarantined notices belong to no day of the partner's records.
     if asked.day.is_none() {
-        let mut others: Vec<_> = ledger.flags().map(|said| of_flag(ledger, said)).collect();
-        others.extend(ledger.notices().map(|said| of_notice(ledger, said)));
         let partner = asked.partner.as_ref().map(PartnerCode::as_str);
+        let mut others: Vec<_> = match &asked.order {
+            Some(order) => {
+                ledger.flags_of(order).iter().map(|said| of_flag(ledger, said)).collect()
+            }
+            None => {
+                let flags = ledger.flags().map(|said| of_flag(ledger, said));
+                flags.chain(ledger.notices().map(|said| of_notice(ledger, said))).collect()
+            }
+        };
         others.retain(|row| partner.is_none_or(|only| row.partner == only));
-        if let Some(order) = &asked.order {
-            others.retain(|row| row.kind == DecidedKind::Flag && row.on == *order);
-        }
         rows.extend(others);
     }
     rows.retain(|row| asked.after.is_none_or(|after| row.at > after));
@@ -280,7 +285,6 @@ mod tests {
     use payfold_engines::log::Topic;
     use payfold_schemas::decision::FLAG_DECIDED_TYPE;
     use payfold_schemas::fact::Verdict;
-    use payfold_schemas::ids::OrderKey;
     use payfold_schemas::order::Flag;
 
     use super::*;
@@ -317,7 +321,7 @@ mod tests {
         assert_eq!((last[0].status, last[0].kind), (DecisionStatus::Waiting, DecidedKind::Flag));
         let other = ListDecisions { partner: PartnerCode::parse("q").ok(), ..Default::default() };
         assert!(bed.reader.decisions(&other).await.unwrap().decisions.is_empty());
-        let order = Some("p/M/7".to_owned());
+        let order = OrderKey::parse("p/M/7").ok();
         let of_order = ListDecisions { order, ..Default::default() };
         let found = bed.reader.decisions(&of_order).await.unwrap().decisions;
         assert_eq!(found.iter().map(|row| &*row.on).collect::<Vec<_>>(), ["p/M/7"]);

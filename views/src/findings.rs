@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ReadError;
-use crate::orders::order_name;
+use crate::order_name;
 use crate::queries::{QueryRules, QueryStatus};
 use crate::reader::Reader;
 
@@ -45,8 +45,9 @@ pub struct ListFindings {
     /// Only findings with this code.
     pub code: Option<Code>,
     /// Only uncleared findings of this order, `partner/merchantCode/orderId`.
-    #[serde(default, deserialize_with = "order_name")]
-    pub order: Option<String>,
+    #[serde(default, with = "order_name")]
+    #[schemars(with = "Option<String>")]
+    pub order: Option<OrderKey>,
     /// Only the finding with this id.
     pub finding: Option<String>,
     /// The most findings of the page, at most 1000, which is the default.
@@ -124,7 +125,7 @@ fn select(ledger: &Ledger, asked: &ListFindings) -> Result<Selection, ReadError>
         partner: asked.partner.as_ref(),
         day: asked.day.as_deref(),
         code: asked.code,
-        order: asked.order.as_deref(),
+        order: asked.order.as_ref(),
         id: asked.finding.as_deref(),
         status: asked.open.then_some(StatusFilter::Open),
         after: asked.after.as_deref().unwrap_or_default(),

@@ -6,6 +6,7 @@ pub mod error;
 pub mod facts;
 pub mod findings;
 pub mod messages;
+mod order_name;
 pub mod orders;
 pub mod periods;
 pub mod quarantine;

@@ -5,8 +5,7 @@ use payfold_schemas::ids::{MerchantCode, OrderId, OrderKey, PartnerCode, Referen
 use payfold_schemas::order::{Flag, KnownFacts, Order, OrderState, Summary};
 use payfold_schemas::time::Time;
 use schemars::JsonSchema;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::error::ReadError;
 use crate::reader::{Range, Reader};
@@ -55,13 +54,6 @@ impl From<Order> for OrderRow {
             facts,
         }
     }
-}
-
-/// Reads the name of an order, `partner/merchantCode/orderId`. Errors: it is none.
-pub(crate) fn order_name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    let name = Option::<String>::deserialize(from)?;
-    let key = name.map(|name| OrderKey::parse(&name).map_err(D::Error::custom)).transpose()?;
-    Ok(key.map(|key| key.to_string()))
 }
 
 /// Which orders to list, by their first-seen time, the newest last.

@@ -10,6 +10,7 @@ use super::later::{POLL, author, compared, decision_request, new_decision, refus
 use super::*;
 use crate::close::CloseDayRequest;
 use crate::decide::{FindingDecisionRequest, FlagDecisionRequest, NewDecision};
+use crate::withdraw::{DecisionOn, WithdrawalRequest};
 
 const DAY: &str = "2026-02-10";
 
@@ -278,5 +279,36 @@ async fn only_the_evidence_that_its_author_saw_is_decided() {
     }
     assert!(!service.decide_finding(of_finding(found.evidence)).await.unwrap().decided);
     assert!(!service.decide_flag(of_flag(raised.evidence)).await.unwrap().decided);
+    running.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_flag_that_holds_twice_is_decided_where_its_author_looked() {
+    let stage = TestStage::of(MatchKey::Order, &[Kind::Agrees]).await;
+    let raise = |severity, evidence: &[u8]| RaisedFlag {
+        flag: Flag::ContentVariant,
+        severity,
+        evidence: Digest::of_bytes(evidence),
+        decided_by: None,
+    };
+    let info = raise(Severity::Info, b"equal money");
+    let critical = raise(Severity::Critical, b"other money");
+    stage.bed.flag("o0", vec![info.clone(), critical.clone()]).await;
+    let running = stage.bed.start();
+    let service = &running.service;
+    let decide = |name: &str, evidence| {
+        let decision = NewDecision { evidence, ..new_decision(name, Verdict::Ours) };
+        let (order, flag) = (super::testbed::key_of("o0"), Flag::ContentVariant);
+        service.decide_flag(FlagDecisionRequest { order, flag, decision })
+    };
+    let on = DecisionOn::Flag(super::testbed::key_of("o0"), Flag::ContentVariant);
+    // The most severe one is meant where no evidence is named.
+    assert!(!decide("ann", None).await.unwrap().decided);
+    let withdrawal = WithdrawalRequest { on, author: author("ann"), reason: "a slip".to_owned() };
+    assert_eq!(service.withdraw(withdrawal).await.unwrap().said, "ours");
+    assert!(!decide("ann", Some(critical.evidence)).await.unwrap().decided);
+    assert!(decide("ann", Some(info.evidence)).await.unwrap().decided, "one person is enough");
+    let said = decide("bob", Some(critical.evidence)).await.unwrap();
+    assert_eq!((said.decided, said.seconded_by.as_deref()), (true, Some("bob")));
     running.stop().await.unwrap();
 }

@@ -1,7 +1,7 @@
 //! `payfold reconcile decisions`: who decided what on findings, flags and quarantined notices, and
 //! which first decisions were withdrawn or replaced.
 
-use payfold_schemas::ids::{OrderKey, PartnerCode};
+use payfold_schemas::ids::PartnerCode;
 use payfold_views::decisions::{DecidedKind, DecisionRow, DecisionStatus, ListDecisions};
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ pub(crate) async fn list(reads: &Reads<'_>, args: &DecisionsArgs) -> anyhow::Res
     let mut asked = ListDecisions {
         partner: of.partner.as_deref().map(PartnerCode::parse).transpose()?,
         day: of.day.map(|day| day.to_string()),
-        order: order.as_ref().map(OrderKey::to_string),
+        order: order.clone(),
         after: None,
     };
     let mut listing = Listing::of::<DecisionRow>(of.output.output);

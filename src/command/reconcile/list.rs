@@ -4,7 +4,7 @@ use payfold_engines::clock::{Clock, SystemClock};
 use payfold_report::money::{major, major_named, plain, plain_named};
 use payfold_report::values::{OurCurrencies, ValueFormat, format_sides};
 use payfold_schemas::finding::{Code, DecisionEnd, FindingChanged, FindingDecision, FindingStatus};
-use payfold_schemas::ids::{MerchantCode, OrderId, OrderKey, PartnerCode};
+use payfold_schemas::ids::{MerchantCode, OrderId, PartnerCode};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::Currency;
 use payfold_schemas::run::{ControlTotal, PeriodClosed, RunEnded, Sum};
@@ -146,7 +146,7 @@ pub(crate) async fn findings(reads: &Reads<'_>, args: &FindingsArgs) -> anyhow::
         partner: args.partner.as_deref().map(PartnerCode::parse).transpose()?,
         day: args.day.map(|day| day.to_string()),
         code: args.code.as_deref().map(code).transpose()?,
-        order: args.order.as_ref().map(OrderKey::to_string),
+        order: args.order.clone(),
         ..Default::default()
     };
     let (mut shown, beside) = (Vec::new(), std::cell::RefCell::new(Vec::new()));
