@@ -11,7 +11,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, future, stream};
 use maud::{Markup, html};
 use payfold_api::call::Nothing;
 use payfold_api::reconcile::{COMPARE, CompareFile, QUERY, QueryPartner, RUN, RunState, Ticket};
-use payfold_report::text::{count, isolated};
+use payfold_report::text::{count, isolated, whole};
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::run::RunEnded;
 use serde::Deserialize;
@@ -159,25 +159,32 @@ impl Visit {
             return Err(failure::unfit(&self.request, problem));
         }
         let request = CompareFile { day, name, replace: compared.replaces() };
-        // The file's parts stay on this thread; what is sent is on another.
+        // What reqwest sends has to be able to change threads, and a form's part can't.
         let (parts, passed) = mpsc::channel::<io::Result<Bytes>>(PARTS);
         let passed = stream::unfold(passed, |mut passed| async {
             passed.recv().await.map(|part| (part, passed))
         });
         let reading = async move {
             while let Some(part) = file.next().await {
+                let broken = part.as_ref().err().map(ToString::to_string);
                 let part = part.map_err(|error| io::Error::other(error.to_string()));
-                let is_last = part.is_err();
-                if parts.send(part).await.is_err() || is_last {
-                    return;
+                if parts.send(part).await.is_err() || broken.is_some() {
+                    return broken;
                 }
             }
+            None
         };
         let client = self.console.client.with(&self.session.token);
         let body = reqwest::Body::wrap_stream(passed);
         let names = [partner.as_str()];
         let sending = client.upload(&COMPARE, &names, &request, body);
-        let (answer, ()) = future::join(sending, reading).await;
+        let (answer, broken) = future::join(sending, reading).await;
+        if let Some(why) = broken {
+            let problem = format!(
+                "The file did not arrive whole, so nothing is compared: {why}. Send it once more."
+            );
+            return Err(failure::unfit(&self.request, &problem));
+        }
         let Ticket { ticket } = answer.map_err(|error| failure::failed(&self.request, &error))?;
         Ok(shown_at(&ticket))
     }
@@ -188,7 +195,8 @@ pub(crate) async fn show(visit: Visit, ticket: Path<String>) -> Result<HttpRespo
     let client = visit.console.client.with(&visit.session.token);
     let state = match client.call(&RUN, &[&ticket], &Nothing {}).await {
         Err(CallError::Refused(StatusCode::NOT_FOUND, _)) => {
-            let detail = "This comparison is not known any more. Its day shows what came of it.";
+            let detail = "This comparison is not known any more. Its day shows what came of it; if \
+                the time of comparing there is before yours, compare again.";
             return Err(failure::missing(&visit.request, detail));
         }
         answered => answered.map_err(|error| failure::failed(&visit.request, &error))?,
@@ -216,7 +224,11 @@ pub(crate) async fn show(visit: Visit, ticket: Path<String>) -> Result<HttpRespo
         RunState::Refused { problem } => visit.answer("Not compared", &state, || {
             html! {
                 h1 { "Not compared" }
-                p.said role="alert" { (isolated(problem)) }
+                p.said role="alert" { (whole(problem)) }
+                p.hint {
+                    "Where it names an option of a command, the forms have a box for it: "
+                    code { "--replace" } " is “It replaces …” there."
+                }
                 p { a href="/days" { "Back to the days" } }
             }
         }),

@@ -1,6 +1,8 @@
 //! Owns the page of a day that was compared: what its last run found, its totals, and what is done
 //! with it: look through its findings, compare it again, close it, take the report away.
 
+use std::collections::BTreeMap;
+
 use actix_web::http::header::{self, ContentDisposition};
 use actix_web::web::{Form, Path};
 use actix_web::{Error, HttpResponse};
@@ -9,7 +11,7 @@ use payfold_api::call::Nothing;
 use payfold_api::reads::{FINDINGS, PERIODS};
 use payfold_api::reconcile::CLOSE;
 use payfold_report::money::{major, signed};
-use payfold_report::text::{count, counted, isolated};
+use payfold_report::text::{count, counted, isolated, whole};
 use payfold_report::{Report, render_page};
 use payfold_schemas::finding::FindingChanged;
 use payfold_schemas::ids::PartnerCode;
@@ -126,7 +128,7 @@ fn render(period: &PeriodRow, session: &Session) -> Markup {
         p { a href={ (path.address()) "/report" } { "The whole report, as a file" } }
         @if Subject::is_decided_by(session.person.role) {
             (compare::fields(session, run.partner.as_str(), &run.day))
-            @if closed.is_none() || run.adjusts.is_some() { (closing(&path, session)) }
+            @if closed.is_none() { (closing(&path, session)) }
         }
     }
 }
@@ -139,12 +141,19 @@ fn verdict(period: &PeriodRow) -> Markup {
         (RunResult::Complete, 0) => "good",
         (RunResult::Complete, _) => "open",
     };
-    let selected = [("partner", run.partner.as_str()), ("day", &run.day)];
-    let selected: std::collections::BTreeMap<_, _> = selected.into_iter().collect();
+    let of_partner = BTreeMap::from([("partner", run.partner.as_str())]);
+    let of_day = BTreeMap::from([("partner", run.partner.as_str()), ("day", &run.day)]);
     html! {
         section.verdict.(tone) aria-label="What is so" {
             h2 { (sentence(period)) }
-            @for problem in &run.problems { p { (isolated(problem)) } }
+            @for problem in &run.problems { p { (whole(problem)) } }
+            @if run.findings.open_of_other_days > 0 {
+                p {
+                    "This run opened " (counted(run.findings.open_of_other_days, "finding"))
+                    " of other days: "
+                    a href=(address("/findings", &of_partner)) { "findings of the partner" }
+                }
+            }
             @if run.result == RunResult::Incomplete {
                 p {
                     "Fetch the partner's file once more, or mend what is named here, and compare \
@@ -152,7 +161,7 @@ fn verdict(period: &PeriodRow) -> Markup {
                 }
             }
             p {
-                a href=(address("/findings", &selected)) { "Findings of the day" }
+                a href=(address("/findings", &of_day)) { "Findings of the day" }
                 @if now.decided > 0 { "; " (count(now.decided)) " decided" }
             }
             @if let Some(closed) = closed { (sealed(closed, run)) }
@@ -165,7 +174,9 @@ fn sentence(period: &PeriodRow) -> String {
     let open = period.now.open;
     match (period.run.result, open) {
         (RunResult::Incomplete, _) => "Not everything could be compared.".to_owned(),
-        (RunResult::Complete, 0) => "Everything was compared, and nothing is open.".to_owned(),
+        (RunResult::Complete, 0) => {
+            "Everything was compared, and nothing of the day is to be decided.".to_owned()
+        }
         (RunResult::Complete, 1) => "Everything was compared. 1 finding is open.".to_owned(),
         (RunResult::Complete, _) => {
             format!("Everything was compared. {} are open.", counted(open, "finding"))
@@ -179,7 +190,10 @@ fn sealed(closed: &PeriodClosed, run: &RunEnded) -> Markup {
         p {
             "Closed by " (isolated(closed.author.as_str())) " " (moment(closed.at)) ", seal "
             code { (closed.seal) } "."
-            @if run.adjusts.is_some() { " It has changed since: the last run is an adjustment." }
+            @if run.adjusts.is_some() {
+                " It has changed since. What is sealed stays; the report has the adjustment to \
+                 book."
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use actix_web::web::Query;
 use actix_web::{Error, HttpResponse};
-use chrono::NaiveDate;
+use chrono::{NaiveDate, TimeDelta};
 use maud::{Markup, html};
 use payfold_api::reads::PERIODS;
 use payfold_report::text::{count, isolated};
@@ -66,8 +66,8 @@ fn render(visit: &Visit, periods: &Periods) -> Markup {
 /// A day in the list.
 enum Listed<'p> {
     Compared(&'p PeriodRow),
-    /// Not compared.
-    Missing(NaiveDate),
+    /// Not compared, from the first to the last of them.
+    Missing(NaiveDate, NaiveDate),
 }
 
 fn table(partner: &str, rows: &[&PeriodRow], now: Time) -> Markup {
@@ -86,10 +86,11 @@ fn table(partner: &str, rows: &[&PeriodRow], now: Time) -> Markup {
                     @for listed in days(rows, now).into_iter().rev().take(DAYS_MAX) {
                         @match listed {
                             Listed::Compared(row) => (compared(row)),
-                            Listed::Missing(day) => tr {
-                                th.id scope="row" { (day) }
-                                td { span.badge.high { "not compared" } }
-                                td colspan="4" {}
+                            Listed::Missing(first, last) => tr {
+                                th.id scope="row" {
+                                    (first) @if first < last { " to " (last) }
+                                }
+                                td colspan="5" { span.badge { "not compared yet" } }
                             },
                         }
                     }
@@ -102,23 +103,24 @@ fn table(partner: &str, rows: &[&PeriodRow], now: Time) -> Markup {
 /// The days from the first that was compared to the last that is over.
 fn days<'p>(rows: &[&'p PeriodRow], now: Time) -> Vec<Listed<'p>> {
     let mut listed = Vec::new();
-    let mut expected = None;
+    let mut expected: Option<NaiveDate> = None;
     for row in rows {
         let day = row.run.day.parse::<NaiveDate>().ok();
-        while let (Some(missing), Some(day)) = (expected, day)
-            && missing < day
+        let before = day.and_then(|day| day.pred_opt());
+        if let (Some(first), Some(last)) = (expected, before)
+            && first <= last
         {
-            listed.push(Listed::Missing(missing));
-            expected = missing.succ_opt();
+            listed.push(Listed::Missing(first, last));
         }
         listed.push(Listed::Compared(row));
         expected = day.and_then(|day| day.succ_opt());
     }
     let over = rows.last().map_or(0, |row| now.nanos_since(row.run.until) / DAY_NANOS);
-    for _ in 0..over {
-        let Some(missing) = expected else { break };
-        listed.push(Listed::Missing(missing));
-        expected = missing.succ_opt();
+    let last = expected.and_then(|first| first.checked_add_signed(TimeDelta::try_days(over - 1)?));
+    if let (Some(first), Some(last)) = (expected, last)
+        && first <= last
+    {
+        listed.push(Listed::Missing(first, last));
     }
     listed
 }
@@ -177,16 +179,16 @@ mod tests {
         let rows: Vec<_> = rows.iter().collect();
         for (now, after) in [
             ("2026-03-03T12:00:00Z", &[][..]),
-            ("2026-03-05T12:00:00Z", &["2026-03-03", "2026-03-04"]),
+            ("2026-03-05T12:00:00Z", &["2026-03-03 2026-03-04"]),
         ] {
             let listed = days(&rows, Time::parse(now).unwrap());
             let missing: Vec<_> = (listed.iter())
                 .filter_map(|listed| match listed {
-                    Listed::Missing(day) => Some(day.to_string()),
+                    Listed::Missing(first, last) => Some(format!("{first} {last}")),
                     Listed::Compared(_) => None,
                 })
                 .collect();
-            assert_eq!(missing, [&["2026-02-28", "2026-03-01"], after].concat(), "{now}");
+            assert_eq!(missing, [&["2026-02-28 2026-03-01"], after].concat(), "{now}");
             assert_eq!(listed.len(), missing.len() + rows.len());
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use actix_web::web::Form;
 use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
-use payfold_report::text::isolated;
+use payfold_report::text::{isolated, whole};
 use payfold_schemas::fact::Verdict;
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ const REASON_CHARS: usize = 1_000;
 const ID_CHARS: usize = 12;
 /// What a person reads if a decision was sent and nothing came back.
 const NO_ANSWER: &str = "There is no answer, so it may be taken or not: open it before you decide \
-    again. What came after it was not sent.";
+    again.";
 
 /// What a person fills in to decide, and where they came from.
 #[derive(Debug, Default)]
@@ -149,6 +149,9 @@ impl Outcomes {
         }
         let all = self.outcomes.len();
         let taken = all - self.outcomes.iter().filter(|one| one.is_refused()).count();
+        if self.outcomes.iter().any(|one| matches!(one.outcome, Outcome::Unknown)) {
+            return format!("{taken} of {all} are taken, of one it is not known");
+        }
         match taken {
             0 => "Nothing is taken".to_owned(),
             1 if all == 1 => "Your decision is taken".to_owned(),
@@ -176,9 +179,10 @@ impl Outcomes {
                             }
                             Outcome::Withdrawn => { "taken back; it stays in the history" }
                             Outcome::Refused { detail } => {
-                                b { "not taken. " } (isolated(detail))
+                                b { "not taken. " } (whole(detail))
                             }
                             Outcome::Unknown => { b { "perhaps not taken. " } (NO_ANSWER) }
+                            Outcome::NotSent => b { "not sent" },
                         }
                     }
                 }
@@ -188,8 +192,13 @@ impl Outcomes {
 }
 
 impl SubjectOutcome {
+    /// Whether what follows it is not sent.
+    fn is_unanswered(&self) -> bool {
+        matches!(self.outcome, Outcome::Unknown | Outcome::NotSent)
+    }
+
     fn is_refused(&self) -> bool {
-        matches!(self.outcome, Outcome::Refused { .. } | Outcome::Unknown)
+        matches!(self.outcome, Outcome::Refused { .. } | Outcome::Unknown | Outcome::NotSent)
     }
 }
 
@@ -212,7 +221,8 @@ impl Posted {
         for (field, value) in fields {
             match &*field {
                 "post_token" => post_token = value,
-                "reason" => form.reason = value,
+                // Browsers send line breaks as two characters, and count them as one.
+                "reason" => form.reason = value.replace("\r\n", "\n"),
                 "back" => form.back = value,
                 "accept" => {
                     let chosen = Verdict::parse(&value);
@@ -253,13 +263,17 @@ impl Posted {
         let client = visit.console.client.with(&visit.session.token);
         let mut outcomes = Outcomes::default();
         for subject in &self.subjects {
-            let outcome = subject.change(&client, change, &self.form.reason).await;
-            let outcome = outcome.map_err(|error| failure::failed(&visit.request, &error))?;
-            let is_unknown = matches!(outcome, Outcome::Unknown);
+            let is_over = outcomes.outcomes.iter().any(SubjectOutcome::is_unanswered);
+            let outcome = match is_over {
+                true => Outcome::NotSent,
+                false => match subject.change(&client, change, &self.form.reason).await {
+                    Ok(outcome) => outcome,
+                    // What was taken before is not to be lost sight of.
+                    Err(_) if !outcomes.outcomes.is_empty() => Outcome::NotSent,
+                    Err(error) => return Err(failure::failed(&visit.request, &error)),
+                },
+            };
             outcomes.add(subject, outcome);
-            if is_unknown {
-                break;
-            }
         }
         Ok(self.page(visit, &outcomes))
     }
@@ -294,7 +308,7 @@ impl Posted {
                 }
                 (outcomes.list())
                 @if outcomes.outcomes.iter().any(SubjectOutcome::is_refused) {
-                    p { "Your reason was: “" (isolated(&self.form.reason)) "”" }
+                    p { "Your reason was: “" (whole(&self.form.reason)) "”" }
                 }
                 p { a href=(local(&self.form.back)) { "Back to where you were" } }
             }

@@ -13,13 +13,20 @@ const NO_ANSWER: &str = "The system does not answer, so nothing can be shown or 
     Inform who runs Payfold, and load the page again in a minute. Partners' notices are taken \
     independently of this console.";
 
+/// The same after a change was sent.
+const NO_ANSWER_TO_CHANGE: &str = "The system does not answer. What you sent may still be carried \
+    out: open its page and see before you repeat it. Inform who runs Payfold if that page does not \
+    open.";
+
 /// The error of a handler, with its answer.
 pub(crate) fn failed(request: &HttpRequest, error: &CallError) -> Error {
     let response = match error {
         CallError::NoSession => redirect::to_login(request),
         CallError::NoAnswer(why) => {
             tracing::warn!(why, "the console has no answer of an admin listener");
-            answer(request, StatusCode::BAD_GATEWAY, NO_ANSWER)
+            let is_change = !request.method().is_safe();
+            let said = if is_change { NO_ANSWER_TO_CHANGE } else { NO_ANSWER };
+            answer(request, StatusCode::BAD_GATEWAY, said)
         }
         CallError::Refused(status, problem) => answer(request, *status, &problem.detail),
     };

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use payfold_api::reads::FINDINGS;
 use payfold_report::codes::{meaning, severity_meaning, title, verdict_text};
 use payfold_report::finding_groups::first_decision;
-use payfold_report::text::isolated;
+use payfold_report::text::{isolated, whole};
 use payfold_report::values::OurCurrencies;
 use payfold_schemas::finding::{BookLine, EarlierDecision, FindingChanged, FindingStatus};
 use payfold_views::findings::{FindingPage, FindingRow, ListFindings};
@@ -144,10 +144,10 @@ fn ended(earlier: &EarlierDecision) -> Markup {
         li {
             (moment(earlier.at)) " " (isolated(earlier.author.as_str()))
             @if let Some(second) = &earlier.seconded_by { " and " (isolated(second.as_str())) }
-            ": " (verdict_text(earlier.accept)) ", “" (isolated(&earlier.reason)) "”; "
+            ": " (verdict_text(earlier.accept)) ", “" (whole(&earlier.reason)) "”; "
             (earlier.ended.as_str()) " by " (isolated(earlier.ended_by.as_str())) " "
             (moment(earlier.ended_at))
-            @if let Some(reason) = &earlier.ended_reason { ", “" (isolated(reason)) "”" }
+            @if let Some(reason) = &earlier.ended_reason { ", “" (whole(reason)) "”" }
         }
     }
 }

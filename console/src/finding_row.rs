@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use payfold_report::codes::{title, verdict_text};
 use payfold_report::finding_groups::first_decision;
 use payfold_report::money::major_named;
-use payfold_report::text::{isolated, shown};
+use payfold_report::text::{isolated, shown, whole};
 use payfold_report::values::{OurCurrencies, ValueFormat, format_sides};
 use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus, Side};
 
@@ -51,7 +51,7 @@ pub(crate) fn decision_text(decision: &FindingDecision) -> Markup {
     html! {
         (isolated(decision.author.as_str()))
         @if let Some(second) = &decision.seconded_by { " and " (isolated(second.as_str())) }
-        ": " b { (verdict_text(decision.accept)) } ", “" (isolated(&decision.reason)) "”"
+        ": " b { (verdict_text(decision.accept)) } ", “" (whole(&decision.reason)) "”"
     }
 }
 

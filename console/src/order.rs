@@ -2,19 +2,23 @@
 
 use actix_web::web::Path;
 use actix_web::{Error, HttpResponse};
+use futures_util::future;
 use maud::{Markup, html};
 use payfold_api::call::Nothing;
 use payfold_api::reads::{DECISIONS, FACTS, FINDINGS, ORDER};
+use payfold_report::text::whole;
 use payfold_report::values::OurCurrencies;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::ipn::Ipn;
-use payfold_views::decisions::{DecisionRow, ListDecisions};
+use payfold_views::decisions::{DecisionPage, DecisionRow, ListDecisions};
 use payfold_views::facts::FactRow;
 use payfold_views::findings::{FindingPage, ListFindings};
 use payfold_views::orders::OrderRow;
 use serde::{Deserialize, Serialize};
 
+use crate::client::CallError;
+use crate::failure;
 use crate::finding_row::FindingTable;
 use crate::order_flags::OrderFlags;
 use crate::problem;
@@ -36,8 +40,40 @@ pub(crate) struct OrderPath {
 struct OrderContent {
     order: OrderRow,
     facts: Vec<FactRow>,
+    #[serde(flatten)]
+    beside: Beside,
+}
+
+/// What people and the partner's records say about an order.
+#[derive(Debug, Default, Serialize)]
+struct Beside {
     findings: FindingPage,
     decisions: Vec<DecisionRow>,
+    /// Why this can't be read now; the order itself can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unread: Option<String>,
+}
+
+impl Beside {
+    async fn read(visit: &Visit, key: &OrderKey) -> Result<Self, Error> {
+        let order = Some(key.clone());
+        let of_findings = ListFindings { order: order.clone(), ..ListFindings::default() };
+        let of_decisions = ListDecisions { order, ..ListDecisions::default() };
+        let client = visit.console.client.with(&visit.session.token);
+        let read = future::try_join(
+            client.call(&FINDINGS, &[], &of_findings),
+            client.call(&DECISIONS, &[], &of_decisions),
+        );
+        match read.await {
+            Ok((findings, DecisionPage { decisions, .. })) => {
+                Ok(Self { findings, decisions, unread: None })
+            }
+            Err(CallError::Refused(_, problem)) => {
+                Ok(Self { unread: Some(problem.detail), ..Self::default() })
+            }
+            Err(error) => Err(failure::failed(&visit.request, &error)),
+        }
+    }
 }
 
 /// Shows an order.
@@ -48,18 +84,14 @@ pub(crate) async fn show(visit: Visit, path: Path<OrderPath>) -> Result<HttpResp
     };
     let order = visit.call(&ORDER, &names, &Nothing {}).await?;
     let facts = visit.call(&FACTS, &names, &Nothing {}).await?.facts;
-    let name = Some(names.join("/"));
-    let asked = ListFindings { order: name.clone(), ..ListFindings::default() };
-    let findings = visit.call(&FINDINGS, &[], &asked).await?;
-    let asked = ListDecisions { order: name, ..ListDecisions::default() };
-    let decisions = visit.call(&DECISIONS, &[], &asked).await?.decisions;
-    let content = OrderContent { order, facts, findings, decisions };
+    let beside = Beside::read(&visit, &key).await?;
+    let content = OrderContent { order, facts, beside };
     let title = format!("Order {}", path.order);
     Ok(visit.answer(&title, &content, || render(&content, key, &visit.session)))
 }
 
 fn render(content: &OrderContent, key: OrderKey, session: &Session) -> Markup {
-    let OrderContent { order, facts, findings, decisions } = content;
+    let OrderContent { order, facts, beside: Beside { findings, decisions, unread } } = content;
     let flags = OrderFlags { order: key, flags: &order.summary.flags, decisions, session };
     let verdict = OrderVerdict::of(order);
     html! {
@@ -73,6 +105,12 @@ fn render(content: &OrderContent, key: OrderKey, session: &Session) -> Markup {
         (figures(order))
         @if !order.summary.flags.is_empty() { (flags.render()) }
         @if !findings.findings.is_empty() { (differences(findings)) }
+        @if let Some(why) = unread {
+            p.said {
+                "What the partner's records say, and what was decided, can't be read now: "
+                (whole(why))
+            }
+        }
         h2 { "What happened" }
         (timeline(facts))
     }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use payfold_report::codes::verdict_text;
-use payfold_report::text::isolated;
+use payfold_report::text::{isolated, whole};
 use payfold_schemas::fact::Verdict;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::{Flag, RaisedFlag};
@@ -37,13 +37,15 @@ impl OrderFlags<'_> {
     }
 
     fn item(&self, raised: &RaisedFlag) -> Markup {
-        let of_flag =
-            |row: &&DecisionRow| row.kind == DecidedKind::Flag && row.code == raised.flag.as_str();
+        let decisions: Vec<_> = self.decisions_on(raised).collect();
         html! {
             li {
                 span.badge.(raised.severity.as_str()) { (raised.flag) }
                 " " (meaning(raised.flag))
-                @for row in self.decisions.iter().filter(of_flag) { (decision(row)) }
+                @for row in &decisions { (decision(row)) }
+                @if let (true, Some(id)) = (decisions.is_empty(), &raised.decided_by) {
+                    small { "decided, by the fact " code { (id) } }
+                }
                 @if raised.is_open() && Subject::is_decided_by(self.session.person.role) {
                     (self.forms(raised))
                 }
@@ -51,16 +53,21 @@ impl OrderFlags<'_> {
         }
     }
 
+    /// The decisions on what raises the flag now. Those on other evidence no longer count.
+    fn decisions_on(&self, raised: &RaisedFlag) -> impl Iterator<Item = &DecisionRow> {
+        self.decisions.iter().filter(move |row| {
+            row.kind == DecidedKind::Flag
+                && row.code == raised.flag.as_str()
+                && row.evidence == Some(raised.evidence)
+        })
+    }
+
     /// The form that decides a flag; its author may take a first decision back.
     fn forms(&self, raised: &RaisedFlag) -> Markup {
         let of = SubjectOf::Flag(self.order.clone(), raised.flag);
         let subject = Subject { of, evidence: raised.evidence };
         let form = DecisionFields::on(subject.path());
-        let waits = self.decisions.iter().rfind(|row| {
-            row.status == DecisionStatus::Waiting
-                && row.evidence == Some(raised.evidence)
-                && row.code == raised.flag.as_str()
-        });
+        let waits = self.decisions_on(raised).find(|row| row.status == DecisionStatus::Waiting);
         let is_own = waits.is_some_and(|first| first.author == self.session.person.name);
         html! {
             details {
@@ -87,10 +94,11 @@ fn decision(row: &DecisionRow) -> Markup {
                 DecisionStatus::Withdrawn => " took it back",
                 _ => { ": " b { (verdict.unwrap_or(&row.verdict)) } }
             }
-            ", “" (isolated(&row.reason)) "”"
+            ", “" (whole(&row.reason)) "”"
             @match row.status {
                 DecisionStatus::Waiting => " – waits for a second person",
-                DecisionStatus::Superseded | DecisionStatus::Replaced => " – no longer counts",
+                DecisionStatus::Superseded => " – completed or replaced by what follows",
+                DecisionStatus::Replaced => " – replaced",
                 DecisionStatus::Reopened => " – opened again since",
                 DecisionStatus::Final | DecisionStatus::Withdrawn => "",
             }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use payfold_api::call::Call;
+use payfold_api::call::{Call, Problem};
 use payfold_api::decisions::{
     DECIDE_FINDING, DECIDE_FLAG, DecideRequest, WITHDRAW_FINDING, WITHDRAW_FLAG, WithdrawRequest,
 };
@@ -56,6 +56,8 @@ pub(crate) enum Outcome {
     Refused { detail: String },
     /// There was no answer: it may have been taken or not.
     Unknown,
+    /// It was not sent, because there was no answer to one before it.
+    NotSent,
 }
 
 impl Subject {
@@ -111,9 +113,11 @@ impl Subject {
             }
         };
         match result {
-            Err(CallError::Refused(_, problem)) => Ok(Outcome::Refused { detail: problem.detail }),
-            Err(CallError::NoAnswer(why)) => {
-                tracing::warn!(why, subject = %self, "the console has no answer to a decision");
+            Err(CallError::Refused(status, problem)) if status.is_client_error() => {
+                Ok(Outcome::Refused { detail: problem.detail })
+            }
+            Err(CallError::Refused(_, Problem { detail: why, .. }) | CallError::NoAnswer(why)) => {
+                tracing::warn!(why, subject = %self, "it is not known whether this is decided");
                 Ok(Outcome::Unknown)
             }
             other => other,

@@ -15,6 +15,11 @@ pub fn isolated(text: &str) -> Markup {
     html! { bdi { (shown(text)) } }
 }
 
+/// The same with a text of ours, which is not cut: its end says what to do.
+pub fn whole(text: &str) -> Markup {
+    html! { bdi { (text.chars().map(replace_control).collect::<String>()) } }
+}
+
 /// Replaces control characters and cuts the text to `CHARS_MAX`.
 pub fn shown(text: &str) -> String {
     let mut shown: String = text.chars().take(CHARS_MAX).map(replace_control).collect();

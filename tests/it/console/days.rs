@@ -23,6 +23,11 @@ impl Visitor<'_> {
             );
         }
         body += "--b--\r\n";
+        self.upload_body(&body)
+    }
+
+    /// Sends the body of a form with a file.
+    fn upload_body(&self, body: &str) -> Answer {
         let headers = format!(
             "{}{ORIGIN}content-type: multipart/form-data; boundary=b\r\ncontent-length: {}\r\n",
             self.header(),
@@ -50,20 +55,12 @@ impl Visitor<'_> {
     }
 }
 
-#[test]
-fn finance_compares_a_day_with_a_file_and_by_asking() {
-    early_in_hour(Duration::from_secs(60));
-    let system = System::demo();
-    let pay = ["demo", "pay", "--count", "6", "--trouble", "second-ref", "--seed", "7"];
-    system.payfold(&pay).ok();
-    let [ann, vic] = [("ann", "finance"), ("vic", "viewer")]
-        .map(|(name, role)| Visitor::log_in(&system, &token_of(&system, name, role)));
-    let (file, day) = records(&system);
-    assert!(ann.get("/days").text().contains("No day was compared yet."));
+/// What is no file, or not whole, is not compared.
+fn assert_unfit_files_are_refused(ann: &Visitor<'_>, file: &str, day: &str) {
     let token = ann.post_token();
     let own = ("post_token", None, &*token);
-    let (partner, records) = (("partner", None, "sandbox"), ("records", Some("day.jsonl"), &*file));
-    let of_day = ("day", None, &*day);
+    let (partner, records) = (("partner", None, "sandbox"), ("records", Some("day.jsonl"), file));
+    let of_day = ("day", None, day);
     let long = "x".repeat(2_000);
     for (parts, status, said) in [
         (&[partner, of_day, records, own][..], 403, "The form is of another session"),
@@ -78,6 +75,33 @@ fn finance_compares_a_day_with_a_file_and_by_asking() {
         let answer = ann.upload(parts);
         assert!(answer.status == status && answer.text().contains(said), "{}", answer.text());
     }
+    // Without its end the file is not whole.
+    let cut = format!(
+        "--b\r\ncontent-disposition: form-data; name=\"post_token\"\r\n\r\n{token}\r\n--b\r\n\
+         content-disposition: form-data; name=\"partner\"\r\n\r\nsandbox\r\n--b\r\n\
+         content-disposition: form-data; name=\"records\"; filename=\"cut.jsonl\"\r\n\r\n{file}"
+    );
+    let answer = ann.upload_body(&cut);
+    let said = "The file did not arrive whole, so nothing is compared";
+    assert!(answer.status == 400 && answer.text().contains(said), "{}", answer.text());
+    assert_eq!(ann.json("/days").json()["periods"], serde_json::json!([]));
+}
+
+#[test]
+fn finance_compares_a_day_with_a_file_and_by_asking() {
+    early_in_hour(Duration::from_secs(60));
+    let system = System::demo();
+    let pay = ["demo", "pay", "--count", "6", "--trouble", "second-ref", "--seed", "7"];
+    system.payfold(&pay).ok();
+    let [ann, vic] = [("ann", "finance"), ("vic", "viewer")]
+        .map(|(name, role)| Visitor::log_in(&system, &token_of(&system, name, role)));
+    let (file, day) = records(&system);
+    assert!(ann.get("/days").text().contains("No day was compared yet."));
+    let token = ann.post_token();
+    let own = ("post_token", None, &*token);
+    let (partner, records) = (("partner", None, "sandbox"), ("records", Some("day.jsonl"), &*file));
+    let of_day = ("day", None, &*day);
+    assert_unfit_files_are_refused(&ann, &file, &day);
     let of_vic = vic.post_token();
     let refused = vic.upload(&[("post_token", None, &of_vic), partner, of_day, records]);
     assert_eq!(refused.status, 403, "a viewer compares nothing: {}", refused.text());
