@@ -4,7 +4,8 @@
 use std::io;
 
 use actix_multipart::{Field, Multipart};
-use actix_web::http::{StatusCode, header};
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
 use actix_web::web::{Bytes, Form, Path};
 use actix_web::{Error, HttpResponse};
 use futures_util::{StreamExt as _, TryStreamExt as _, future, stream};
@@ -20,6 +21,7 @@ use tokio::sync::mpsc;
 use crate::client::CallError;
 use crate::failure;
 use crate::field::{UnfitField, day_of, given};
+use crate::redirect;
 use crate::session::Session;
 use crate::visit::Visit;
 
@@ -138,8 +140,7 @@ pub(crate) async fn query(visit: Visit, form: Form<Compared>) -> Result<HttpResp
 
 /// Leads to the page of a comparison.
 fn shown_at(ticket: &str) -> HttpResponse {
-    let to = format!("{COMPARISONS}/{ticket}");
-    HttpResponse::SeeOther().insert_header((header::LOCATION, to)).finish()
+    redirect::to(format!("{COMPARISONS}/{ticket}"))
 }
 
 impl Visit {
@@ -204,8 +205,7 @@ pub(crate) async fn show(visit: Visit, ticket: Path<String>) -> Result<HttpRespo
     Ok(match &state {
         RunState::Ended { run } => {
             let RunEnded { partner, day, .. } = &**run;
-            let to = format!("/days/{partner}/{day}");
-            HttpResponse::SeeOther().insert_header((header::LOCATION, to)).finish()
+            redirect::to(format!("/days/{partner}/{day}"))
         }
         RunState::Running { stage, done } => {
             let mut response = visit.answer("Comparing", &state, || {
@@ -217,8 +217,7 @@ pub(crate) async fn show(visit: Visit, ticket: Path<String>) -> Result<HttpRespo
                     p.hint { "This page follows it. It goes on without you, too." }
                 }
             });
-            let reload = (header::REFRESH, header::HeaderValue::from_static(RELOAD));
-            response.headers_mut().insert(reload.0, reload.1);
+            response.headers_mut().insert(header::REFRESH, HeaderValue::from_static(RELOAD));
             response
         }
         RunState::Refused { problem } => visit.answer("Not compared", &state, || {

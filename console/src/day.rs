@@ -3,19 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use actix_web::http::header::{self, ContentDisposition};
+use actix_web::http::header::ContentDisposition;
 use actix_web::web::{Form, Path};
 use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
 use payfold_api::call::Nothing;
 use payfold_api::reads::{FINDINGS, PERIODS};
-use payfold_api::reconcile::CLOSE;
+use payfold_api::reconcile::{CLOSE, COMPARE};
 use payfold_report::money::{major, signed};
 use payfold_report::text::{count, counted, isolated, whole};
 use payfold_report::{Report, render_page};
 use payfold_schemas::finding::FindingChanged;
 use payfold_schemas::ids::PartnerCode;
-use payfold_schemas::run::{ControlTotal, PeriodClosed, RunEnded, RunResult};
+use payfold_schemas::run::{ControlTotal, PeriodClosed, RunEnded, RunResult, Sum};
 use payfold_views::findings::ListFindings;
 use payfold_views::periods::{ListPeriods, PeriodRow};
 use serde::Deserialize;
@@ -24,9 +24,9 @@ use crate::compare;
 use crate::days::standing;
 use crate::failure;
 use crate::field::day_of;
-use crate::redirect::address;
+use crate::redirect::{self, address};
 use crate::session::Session;
-use crate::subject::Subject;
+use crate::table::{Head, table};
 use crate::text::moment;
 use crate::visit::Visit;
 
@@ -109,8 +109,7 @@ pub(crate) async fn close(
 ) -> Result<HttpResponse, Error> {
     visit.assert_own_page(&form.post_token)?;
     visit.call(&CLOSE, &[&path.partner, &path.day], &Nothing {}).await?;
-    let to = (header::LOCATION, path.address());
-    Ok(HttpResponse::SeeOther().insert_header(to).finish())
+    Ok(redirect::to(path.address()))
 }
 
 fn render(period: &PeriodRow, session: &Session) -> Markup {
@@ -126,10 +125,8 @@ fn render(period: &PeriodRow, session: &Session) -> Markup {
         @if run.totals.is_empty() { p { "No money moved on either side." } }
         @else { (totals(&run.totals)) }
         p { a href={ (path.address()) "/report" } { "The whole report, as a file" } }
-        @if Subject::is_decided_by(session.person.role) {
-            (compare::fields(session, run.partner.as_str(), &run.day))
-            @if closed.is_none() { (closing(&path, session)) }
-        }
+        @if session.may(&COMPARE) { (compare::fields(session, run.partner.as_str(), &run.day)) }
+        @if session.may(&CLOSE) && closed.is_none() { (closing(&path, session)) }
     }
 }
 
@@ -235,33 +232,27 @@ fn bad_lines(run: &RunEnded) -> Markup {
 }
 
 fn totals(totals: &[ControlTotal]) -> Markup {
+    let heads = [
+        Head::Text("Day"),
+        Head::Text("Kind"),
+        Head::Number("Ours"),
+        Head::Number("Partner"),
+        Head::Number("Difference"),
+    ];
+    table("Control totals", &heads, &html! { @for total in totals { (total_row(total)) } })
+}
+
+fn total_row(total: &ControlTotal) -> Markup {
+    let sum = |sum: &Sum| {
+        html! { (major(sum.amount.into(), total.currency)) small { (count(sum.count)) } }
+    };
     html! {
-        div.scroll tabindex="0" role="region" aria-label="Control totals" {
-            table {
-                thead { tr {
-                    th scope="col" { "Day" }
-                    th scope="col" { "Kind" }
-                    th.num scope="col" { "Ours" }
-                    th.num scope="col" { "Partner" }
-                    th.num scope="col" { "Difference" }
-                } }
-                tbody {
-                    @for total in totals {
-                        @let sum = |minor: i64| major(minor.into(), total.currency);
-                        tr {
-                            th scope="row" { (isolated(&total.day)) }
-                            td { (total.status) " " (total.currency) }
-                            td.num {
-                                (sum(total.ours.amount)) small { (count(total.ours.count)) }
-                            }
-                            td.num {
-                                (sum(total.partners.amount)) small { (count(total.partners.count)) }
-                            }
-                            td.num { b { (signed(total.difference().into(), total.currency)) } }
-                        }
-                    }
-                }
-            }
+        tr {
+            th scope="row" { (isolated(&total.day)) }
+            td { (total.status) " " (total.currency) }
+            td.num { (sum(&total.ours)) }
+            td.num { (sum(&total.partners)) }
+            td.num { b { (signed(total.difference().into(), total.currency)) } }
         }
     }
 }

@@ -7,6 +7,7 @@ use actix_web::{Error, HttpResponse};
 use chrono::{NaiveDate, TimeDelta};
 use maud::{Markup, html};
 use payfold_api::reads::PERIODS;
+use payfold_api::reconcile::COMPARE;
 use payfold_report::text::{count, isolated};
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::run::RunResult;
@@ -17,7 +18,7 @@ use serde::Deserialize;
 use crate::compare;
 use crate::failure;
 use crate::field::given;
-use crate::subject::Subject;
+use crate::table::{Head, table};
 use crate::visit::Visit;
 
 /// The days of a partner that are shown, the latest.
@@ -55,9 +56,9 @@ fn render(visit: &Visit, periods: &Periods) -> Markup {
         }
         @for (partner, rows) in &partners {
             h2 { (partner) }
-            (table(partner, rows, (visit.console.now)()))
+            (days_of(partner, rows, (visit.console.now)()))
         }
-        @if Subject::is_decided_by(visit.session.person.role) {
+        @if visit.session.may(&COMPARE) {
             (compare::fields(&visit.session, "", ""))
         }
     }
@@ -70,34 +71,27 @@ enum Listed<'p> {
     Missing(NaiveDate, NaiveDate),
 }
 
-fn table(partner: &str, rows: &[&PeriodRow], now: Time) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label={ "Days of " (partner) } {
-            table {
-                thead { tr {
-                    th scope="col" { "Day" }
-                    th scope="col" { "Standing" }
-                    th.num scope="col" { "Open" }
-                    th.num scope="col" { "Decided" }
-                    th.num scope="col" { "Entries" }
-                    th scope="col" { "Records" }
-                } }
-                tbody {
-                    @for listed in days(rows, now).into_iter().rev().take(DAYS_MAX) {
-                        @match listed {
-                            Listed::Compared(row) => (compared(row)),
-                            Listed::Missing(first, last) => tr {
-                                th.id scope="row" {
-                                    (first) @if first < last { " to " (last) }
-                                }
-                                td colspan="5" { span.badge { "not compared yet" } }
-                            },
-                        }
-                    }
-                }
+fn days_of(partner: &str, rows: &[&PeriodRow], now: Time) -> Markup {
+    let heads = [
+        Head::Text("Day"),
+        Head::Text("Standing"),
+        Head::Number("Open"),
+        Head::Number("Decided"),
+        Head::Number("Entries"),
+        Head::Text("Records"),
+    ];
+    let rows = html! {
+        @for listed in days(rows, now).into_iter().rev().take(DAYS_MAX) {
+            @match listed {
+                Listed::Compared(row) => (compared(row)),
+                Listed::Missing(first, last) => tr {
+                    th.id scope="row" { (first) @if first < last { " to " (last) } }
+                    td colspan="5" { span.badge { "not compared yet" } }
+                },
             }
         }
-    }
+    };
+    table(&format!("Days of {partner}"), &heads, &rows)
 }
 
 /// The days from the first that was compared to the last that is over.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use actix_web::web::Form;
 use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
-use payfold_report::text::{isolated, whole};
+use payfold_report::text::{isolated, short_id, whole};
 use payfold_schemas::fact::Verdict;
 use serde::Serialize;
 
@@ -22,8 +22,6 @@ pub(crate) const DECISIONS: &str = "/decisions";
 pub(crate) const WITHDRAWALS: &str = "/withdrawals";
 /// The longest reason, in characters.
 const REASON_CHARS: usize = 1_000;
-/// The digits of a finding's id that are shown.
-const ID_CHARS: usize = 12;
 /// What a person reads if a decision was sent and nothing came back.
 const NO_ANSWER: &str = "There is no answer, so it may be taken or not: open it before you decide \
     again.";
@@ -137,7 +135,7 @@ impl Outcomes {
 
     fn add(&mut self, subject: &Subject, outcome: Outcome) {
         let on = match &subject.of {
-            SubjectOf::Finding(id) => format!("finding {}", id.get(..ID_CHARS).unwrap_or(id)),
+            SubjectOf::Finding(id) => format!("finding {}", short_id(id)),
             SubjectOf::Flag(order, flag) => format!("{flag} of {}", order.order_id),
         };
         self.outcomes.push(SubjectOutcome { path: subject.path(), on, outcome });

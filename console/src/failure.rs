@@ -2,7 +2,7 @@
 
 use actix_web::error::{InternalError, QueryPayloadError, UrlencodedError};
 use actix_web::http::StatusCode;
-use actix_web::{Error, HttpRequest};
+use actix_web::{Error, HttpRequest, HttpResponse};
 
 use crate::client::CallError;
 use crate::problem::answer;
@@ -30,19 +30,22 @@ pub(crate) fn failed(request: &HttpRequest, error: &CallError) -> Error {
         }
         CallError::Refused(status, problem) => answer(request, *status, &problem.detail),
     };
+    answered(response)
+}
+
+/// The error of a handler that has its answer.
+fn answered(response: HttpResponse) -> Error {
     InternalError::from_response("see the answer", response).into()
 }
 
 /// The error for a page about something that is not there.
 pub(crate) fn missing(request: &HttpRequest, detail: &str) -> Error {
-    let response = answer(request, StatusCode::NOT_FOUND, detail);
-    InternalError::from_response("see the answer", response).into()
+    answered(answer(request, StatusCode::NOT_FOUND, detail))
 }
 
 /// The error for a value that a person gave.
 pub(crate) fn unfit(request: &HttpRequest, detail: &str) -> Error {
-    let response = answer(request, StatusCode::BAD_REQUEST, detail);
-    InternalError::from_response("see the answer", response).into()
+    answered(answer(request, StatusCode::BAD_REQUEST, detail))
 }
 
 /// The error for a form that can't be read.

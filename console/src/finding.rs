@@ -3,23 +3,22 @@
 use actix_web::web::Path;
 use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
+use payfold_api::decisions::DECIDE_FINDING;
 use payfold_api::reads::FINDINGS;
 use payfold_report::codes::{meaning, severity_meaning, title, verdict_text};
 use payfold_report::finding_groups::first_decision;
 use payfold_report::text::{isolated, whole};
-use payfold_report::values::OurCurrencies;
+use payfold_report::values::{OurCurrencies, what_differs};
 use payfold_schemas::finding::{BookLine, EarlierDecision, FindingChanged, FindingStatus};
 use payfold_views::findings::{FindingPage, FindingRow, ListFindings};
 use payfold_views::queries::QueryStatus;
 
 use crate::decide::DecisionFields;
-use crate::finding_row::{
-    action, decision_text, order_path, side, sides, subject_of, what_differs,
-};
+use crate::finding_row::{action, decision_text, order_path, side, sides, subject_of};
 use crate::problem;
 use crate::session::Session;
-use crate::subject::Subject;
-use crate::text::{moment, money};
+use crate::table::{Head, table};
+use crate::text::{moment, money, people};
 use crate::visit::Visit;
 
 /// Shows a finding.
@@ -56,7 +55,7 @@ fn render(row: &FindingRow, page: &FindingPage, session: &Session) -> Markup {
         (figures(finding, &OurCurrencies::new(&page.currencies)))
         @if let Some(query) = &row.query { (asked(query)) }
         (decisions(finding))
-        @if is_open && Subject::is_decided_by(session.person.role) { (forms(finding, session)) }
+        @if is_open && session.may(&DECIDE_FINDING) { (forms(finding, session)) }
         @if !finding.lines.is_empty() { (lines(&finding.lines)) }
     }
 }
@@ -142,8 +141,7 @@ fn decisions(finding: &FindingChanged) -> Markup {
 fn ended(earlier: &EarlierDecision) -> Markup {
     html! {
         li {
-            (moment(earlier.at)) " " (isolated(earlier.author.as_str()))
-            @if let Some(second) = &earlier.seconded_by { " and " (isolated(second.as_str())) }
+            (moment(earlier.at)) " " (people(&earlier.author, earlier.seconded_by.as_ref()))
             ": " (verdict_text(earlier.accept)) ", “" (whole(&earlier.reason)) "”; "
             (earlier.ended.as_str()) " by " (isolated(earlier.ended_by.as_str())) " "
             (moment(earlier.ended_at))
@@ -173,35 +171,32 @@ fn forms(finding: &FindingChanged, session: &Session) -> Markup {
 
 /// The partner's lines about it.
 fn lines(lines: &[BookLine]) -> Markup {
+    let heads = [
+        Head::Number("Line"),
+        Head::Text("Order"),
+        Head::Text("The partner's reference"),
+        Head::Text("Status"),
+        Head::Number("Amount"),
+        Head::Text("Booked"),
+    ];
     html! {
         h2 { "The partner's lines" }
-        div.scroll tabindex="0" role="region" aria-label="The partner's lines" {
-            table {
-                thead { tr {
-                    th.num scope="col" { "Line" }
-                    th scope="col" { "Order" }
-                    th scope="col" { "The partner's reference" }
-                    th scope="col" { "Status" }
-                    th.num scope="col" { "Amount" }
-                    th scope="col" { "Booked" }
-                } }
-                tbody {
-                    @for line in lines {
-                        tr {
-                            th.num scope="row" { (line.line) }
-                            td { @if let Some(order) = &line.order_id { (order) } @else { "–" } }
-                            td {
-                                @if let Some(payment) = &line.provider_ref {
-                                    (isolated(payment.as_str()))
-                                } @else { "–" }
-                            }
-                            td { (line.status) }
-                            td.num { (money(line.amount.minor(), Some(line.currency))) }
-                            td { (moment(line.at)) }
-                        }
-                    }
-                }
+        (table("The partner's lines", &heads, &html! { @for line in lines { (line_row(line)) } }))
+    }
+}
+
+fn line_row(line: &BookLine) -> Markup {
+    html! {
+        tr {
+            th.num scope="row" { (line.line) }
+            td { @if let Some(order) = &line.order_id { (order) } @else { "–" } }
+            td {
+                @if let Some(payment) = &line.provider_ref { (isolated(payment.as_str())) }
+                @else { "–" }
             }
+            td { (line.status) }
+            td.num { (money(line.amount.minor(), Some(line.currency))) }
+            td { (moment(line.at)) }
         }
     }
 }

@@ -5,11 +5,12 @@ use payfold_report::codes::{title, verdict_text};
 use payfold_report::finding_groups::first_decision;
 use payfold_report::money::major_named;
 use payfold_report::text::{isolated, shown, whole};
-use payfold_report::values::{OurCurrencies, ValueFormat, format_sides};
+use payfold_report::values::{OurCurrencies, ValueFormat, format_sides, source_of, what_differs};
 use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus, Side};
 
 use crate::subject::{Subject, SubjectOf};
-use crate::text::{moment, money};
+use crate::table::{Head, table};
+use crate::text::{moment, money, people};
 
 /// A table of findings.
 pub(crate) struct FindingTable<'a> {
@@ -33,24 +34,15 @@ pub(crate) fn sides<'a>(
     format_sides(finding, currencies, ValueFormat::with_money(major_named))
 }
 
-/// The field that differs, or the flag.
-pub(crate) fn what_differs(finding: &FindingChanged) -> &str {
-    let flag = finding.flag.map(payfold_schemas::order::Flag::as_str);
-    flag.or(finding.field.as_deref()).unwrap_or("–")
-}
-
 /// The address of the page of a finding's order; `None` if it names none.
 pub(crate) fn order_path(finding: &FindingChanged) -> Option<String> {
-    let (merchant_code, order_id) =
-        finding.merchant_code.as_ref().zip(finding.order_id.as_ref())?;
-    Some(format!("/orders/{}/{merchant_code}/{order_id}", finding.partner))
+    finding.order_key().map(|order| format!("/orders/{order}"))
 }
 
 /// Who decided what, and why.
 pub(crate) fn decision_text(decision: &FindingDecision) -> Markup {
     html! {
-        (isolated(decision.author.as_str()))
-        @if let Some(second) = &decision.seconded_by { " and " (isolated(second.as_str())) }
+        (people(&decision.author, decision.seconded_by.as_ref()))
         ": " b { (verdict_text(decision.accept)) } ", “" (whole(&decision.reason)) "”"
     }
 }
@@ -58,21 +50,15 @@ pub(crate) fn decision_text(decision: &FindingDecision) -> Markup {
 impl<'a> FindingTable<'a> {
     /// The table.
     pub(crate) fn render(&self, findings: &[&'a FindingChanged]) -> Markup {
-        html! {
-            div.scroll tabindex="0" role="region" aria-label="Findings" {
-                table {
-                    thead { tr {
-                        th scope="col" { "Finding" }
-                        th scope="col" { "Field or flag" }
-                        th scope="col" { "Here" }
-                        th scope="col" { "Partner" }
-                        th.num scope="col" { "At risk" }
-                        th scope="col" { "Found" }
-                    } }
-                    tbody { @for finding in findings { (self.row(finding)) } }
-                }
-            }
-        }
+        let heads = [
+            Head::Text("Finding"),
+            Head::Text("Field or flag"),
+            Head::Text("Here"),
+            Head::Text("Partner"),
+            Head::Number("At risk"),
+            Head::Text("Found"),
+        ];
+        table("Findings", &heads, &html! { @for finding in findings { (self.row(finding)) } })
     }
 
     fn row(&self, finding: &'a FindingChanged) -> Markup {
@@ -116,12 +102,7 @@ fn name(finding: &FindingChanged) -> String {
 
 /// A side's value and its source.
 pub(crate) fn side(value: &str, finding: &FindingChanged, side: &Side) -> Markup {
-    let order = order_path(finding);
-    let is_order = order.is_some_and(|path| path.strip_prefix("/orders/") == Some(&side.source));
-    html! {
-        (isolated(value))
-        small { @if is_order { "the order" } @else { (isolated(&side.source)) } }
-    }
+    html! { (isolated(value)) small { (isolated(source_of(side, finding))) } }
 }
 
 /// What to do about a finding; commands are set as such.

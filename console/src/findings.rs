@@ -4,9 +4,10 @@
 use actix_web::web::Query;
 use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
+use payfold_api::decisions::DECIDE_FINDING;
 use payfold_api::reads::FINDINGS;
 use payfold_report::codes::{meaning, severity_meaning, title};
-use payfold_report::finding_groups::{FindingGroups, at_risk};
+use payfold_report::finding_groups::{FindingGroups, alike, at_risk};
 use payfold_report::money::list_sums;
 use payfold_report::values::OurCurrencies;
 use payfold_schemas::finding::{Code, FindingChanged, FindingStatus};
@@ -20,7 +21,6 @@ use crate::field::{UnfitField, day_of, given};
 use crate::finding_row::{FindingTable, action, subject_of};
 use crate::redirect::address;
 use crate::session::Session;
-use crate::subject::Subject;
 use crate::visit::Visit;
 
 /// Findings on a page: more make it larger than 100 KB.
@@ -75,7 +75,7 @@ fn render(selection: &FindingSelection, page: &FindingPage, session: &Session) -
     let groups = FindingGroups::new(page.findings.iter().map(|row| &row.finding));
     let table = FindingTable {
         currencies: OurCurrencies::new(&page.currencies),
-        has_boxes: Subject::is_decided_by(session.person.role),
+        has_boxes: session.may(&DECIDE_FINDING),
     };
     let form = DecisionFields::on(address("/findings", selection));
     let can_decide = !groups.open.is_empty() || !groups.noted.is_empty();
@@ -86,12 +86,12 @@ fn render(selection: &FindingSelection, page: &FindingPage, session: &Session) -
             p { "No finding is like this." }
         }
         form method="post" action=(DECISIONS) {
-            (alike(&table, &groups.open))
-            (alike(&table, &groups.noted))
+            (groups_of(&table, &groups.open))
+            (groups_of(&table, &groups.noted))
             @if table.has_boxes && can_decide { (form.fields(session)) }
         }
-        (alike(&table, &groups.decided))
-        (alike(&table, &groups.cleared))
+        (groups_of(&table, &groups.decided))
+        (groups_of(&table, &groups.cleared))
         @if let Some(after) = &page.next {
             p { a.next rel="next" href=(selection.next(after)) { "Next page" } }
         }
@@ -126,11 +126,9 @@ fn fields(selection: &FindingSelection) -> Markup {
 }
 
 /// Tables of findings, one for each kind and action.
-fn alike(table: &FindingTable<'_>, findings: &[&FindingChanged]) -> Markup {
-    let are_alike =
-        |a: &&FindingChanged, b: &&FindingChanged| (a.code, &a.action) == (b.code, &b.action);
+fn groups_of(table: &FindingTable<'_>, findings: &[&FindingChanged]) -> Markup {
     html! {
-        @for group in findings.chunk_by(are_alike) {
+        @for group in alike(findings) {
             @if let Some(first) = group.first() { (group_of(table, first, group)) }
         }
     }

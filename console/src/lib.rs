@@ -30,6 +30,7 @@ mod redirect;
 mod search;
 mod session;
 mod subject;
+mod table;
 mod text;
 mod verdict;
 mod visit;

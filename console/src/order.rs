@@ -23,6 +23,7 @@ use crate::finding_row::FindingTable;
 use crate::order_flags::OrderFlags;
 use crate::problem;
 use crate::session::Session;
+use crate::table::{Head, table};
 use crate::text::{moment, money, state};
 use crate::verdict::OrderVerdict;
 use crate::visit::Visit;
@@ -176,22 +177,8 @@ fn differences(page: &FindingPage) -> Markup {
 }
 
 fn timeline(facts: &[FactRow]) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="What happened" {
-            table {
-                thead { tr {
-                    th scope="col" { "Received" }
-                    th scope="col" { "What" }
-                    th scope="col" { "The order" }
-                    th scope="col" { "Flags then" }
-                    th scope="col" { "From" }
-                } }
-                tbody {
-                    @for row in facts { (timeline_row(row)) }
-                }
-            }
-        }
-    }
+    let heads = ["Received", "What", "The order", "Flags then", "From"].map(Head::Text);
+    table("What happened", &heads, &html! { @for row in facts { (timeline_row(row)) } })
 }
 
 fn timeline_row(row: &FactRow) -> Markup {

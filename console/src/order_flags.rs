@@ -1,8 +1,9 @@
 //! Owns an order's flags on its page, each with what it means, who decided it, and the form for it.
 
 use maud::{Markup, html};
+use payfold_api::decisions::DECIDE_FLAG;
 use payfold_report::codes::verdict_text;
-use payfold_report::text::{isolated, whole};
+use payfold_report::text::whole;
 use payfold_schemas::fact::Verdict;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::{Flag, RaisedFlag};
@@ -11,7 +12,7 @@ use payfold_views::decisions::{DecidedKind, DecisionRow, DecisionStatus};
 use crate::decide::DecisionFields;
 use crate::session::Session;
 use crate::subject::{Subject, SubjectOf};
-use crate::text::moment;
+use crate::text::{moment, people};
 
 /// The flags of an order.
 pub(crate) struct OrderFlags<'o> {
@@ -46,7 +47,7 @@ impl OrderFlags<'_> {
                 @if let (true, Some(id)) = (decisions.is_empty(), &raised.decided_by) {
                     small { "decided, by the fact " code { (id) } }
                 }
-                @if raised.is_open() && Subject::is_decided_by(self.session.person.role) {
+                @if raised.is_open() && self.session.may(&DECIDE_FLAG) {
                     (self.forms(raised))
                 }
             }
@@ -88,8 +89,7 @@ fn decision(row: &DecisionRow) -> Markup {
     let verdict = Verdict::parse(&row.verdict).map(verdict_text);
     html! {
         small {
-            (moment(row.at)) " " (isolated(row.author.as_str()))
-            @if let Some(second) = &row.seconded_by { " and " (isolated(second.as_str())) }
+            (moment(row.at)) " " (people(&row.author, row.seconded_by.as_ref()))
             @match row.status {
                 DecisionStatus::Withdrawn => " took it back",
                 _ => { ": " b { (verdict.unwrap_or(&row.verdict)) } }

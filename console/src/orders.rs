@@ -1,6 +1,5 @@
 //! Owns the list of orders, by state, flag and time.
 
-use actix_web::http::header;
 use actix_web::web::Query;
 use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
@@ -11,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure;
 use crate::field::{UnfitField, given, time_of};
-use crate::redirect::address;
+use crate::redirect::{self, address};
+use crate::table::{Head, table};
 use crate::text::{moment, money, state};
 use crate::visit::Visit;
 
@@ -51,7 +51,7 @@ impl OrderFilter {
 
 /// Leads to the orders.
 pub(crate) async fn lead() -> HttpResponse {
-    HttpResponse::SeeOther().insert_header((header::LOCATION, "/orders")).finish()
+    redirect::to("/orders")
 }
 
 /// Lists orders.
@@ -94,7 +94,7 @@ fn render(filter: &OrderFilter, page: &OrderPage) -> Markup {
                 @else { "No order is like this." }
             }
         } @else {
-            (table(&page.orders))
+            (orders_table(&page.orders))
         }
         @if let Some(after) = &page.next {
             p { a.next rel="next" href=(filter.next(after)) { "Next page" } }
@@ -108,27 +108,17 @@ pub(crate) fn path_of(order: &OrderRow) -> String {
 }
 
 /// Orders as a table.
-pub(crate) fn table(orders: &[OrderRow]) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Orders" {
-            table {
-                thead { tr {
-                    th scope="col" { "State" }
-                    th scope="col" { "Order" }
-                    th.num scope="col" { "Amount" }
-                    th.num scope="col" { "Received" }
-                    th scope="col" { "Needs a person" }
-                    th scope="col" { "First seen" }
-                    th scope="col" { "Reference" }
-                } }
-                tbody {
-                    @for order in orders {
-                        (row(order))
-                    }
-                }
-            }
-        }
-    }
+pub(crate) fn orders_table(orders: &[OrderRow]) -> Markup {
+    let heads = [
+        Head::Text("State"),
+        Head::Text("Order"),
+        Head::Number("Amount"),
+        Head::Number("Received"),
+        Head::Text("Needs a person"),
+        Head::Text("First seen"),
+        Head::Text("Reference"),
+    ];
+    table("Orders", &heads, &html! { @for order in orders { (row(order)) } })
 }
 
 fn row(order: &OrderRow) -> Markup {

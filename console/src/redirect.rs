@@ -51,6 +51,11 @@ pub(crate) fn to_login(request: &HttpRequest) -> HttpResponse {
     response.insert_header((header::LOCATION, to)).finish()
 }
 
+/// Leads to a page.
+pub(crate) fn to(path: impl AsRef<str>) -> HttpResponse {
+    HttpResponse::SeeOther().insert_header((header::LOCATION, path.as_ref())).finish()
+}
+
 /// The address of a page with these members, without those that are empty.
 pub(crate) fn address(path: &str, members: &impl Serialize) -> String {
     let pairs = query_of(members).into_iter().filter(|(_, value)| !value.is_empty());

@@ -1,6 +1,5 @@
 //! Owns the search: one text leads to the order it names.
 
-use actix_web::http::header;
 use actix_web::web::Query;
 use actix_web::{Error, HttpResponse};
 use maud::html;
@@ -8,8 +7,9 @@ use payfold_api::reads::SEARCH;
 use payfold_views::search::SearchOrders;
 use serde::Deserialize;
 
-use crate::orders::{path_of, table};
+use crate::orders::{orders_table, path_of};
 use crate::page;
+use crate::redirect;
 use crate::visit::Visit;
 
 /// What a person searches for.
@@ -26,8 +26,7 @@ pub(crate) async fn find(visit: Visit, sought: Query<Sought>) -> Result<HttpResp
     if let [only] = &*found.orders
         && !page::wants_json(&visit.request)
     {
-        let to = (header::LOCATION, path_of(only));
-        return Ok(HttpResponse::SeeOther().insert_header(to).finish());
+        return Ok(redirect::to(path_of(only)));
     }
     Ok(visit.answer("Search", &found, || {
         html! {
@@ -39,7 +38,7 @@ pub(crate) async fn find(visit: Visit, sought: Query<Sought>) -> Result<HttpResp
                     "it is written there."
                 }
             } @else {
-                (table(&found.orders))
+                (orders_table(&found.orders))
                 @if found.has_more { p { "There are more orders of this name than are shown." } }
             }
         }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use actix_web::cookie::time::Duration as CookieAge;
 use actix_web::cookie::{Cookie, CookieJar, Key, SameSite};
+use payfold_api::call::Call;
 use payfold_api::reads::Person;
 use payfold_schemas::time::Time;
 use serde::{Deserialize, Serialize};
@@ -55,6 +56,11 @@ impl Session {
         getrandom::fill(&mut random).expect("the system has given randomness since the start");
         let post_token = hex::encode(random);
         Self { token, person, post_token, since: now, used: now }
+    }
+
+    /// Whether the person may make a call: what they may not, their pages don't offer.
+    pub(crate) fn may<Q, A>(&self, call: &Call<Q, A>) -> bool {
+        call.permission.is_of(self.person.role)
     }
 
     /// Whether it has not ended.

@@ -11,7 +11,6 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Verdict;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Flag;
-use payfold_schemas::token::TokenRole;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -61,11 +60,6 @@ pub(crate) enum Outcome {
 }
 
 impl Subject {
-    /// Whether people with this role decide.
-    pub(crate) fn is_decided_by(role: TokenRole) -> bool {
-        DECIDE_FINDING.permission.is_of(role)
-    }
-
     /// Parses what a form carries. `None` for any other text.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (of, evidence) = text.rsplit_once('@')?;

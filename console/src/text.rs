@@ -2,6 +2,8 @@
 
 use maud::{Markup, html};
 use payfold_report::money::major_named;
+use payfold_report::text::isolated;
+use payfold_schemas::ids::Author;
 use payfold_schemas::money::Currency;
 use payfold_schemas::order::OrderState;
 use payfold_schemas::time::Time;
@@ -32,6 +34,14 @@ pub(crate) fn clock(time: Time) -> String {
     let exact = time.to_rfc3339();
     let second = exact.get(..19).unwrap_or(&exact);
     format!("{} UTC", second.replace('T', " "))
+}
+
+/// Who decided, and who agreed.
+pub(crate) fn people(author: &Author, second: Option<&Author>) -> Markup {
+    html! {
+        (isolated(author.as_str()))
+        @if let Some(second) = second { " and " (isolated(second.as_str())) }
+    }
 }
 
 /// A state as a badge.

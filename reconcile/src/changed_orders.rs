@@ -195,10 +195,7 @@ pub(crate) async fn still_raised(
             return Ok(still_raised);
         }
         let named = page.iter().filter_map(|known| {
-            let (merchant_code, order_id) =
-                known.merchant_code.clone().zip(known.order_id.clone())?;
-            let key = OrderKey { partner: partner.clone(), merchant_code, order_id };
-            Some((key, known.flag?, IdHash::of(&known.finding_id)))
+            Some((known.order_key()?, known.flag?, IdHash::of(&known.finding_id)))
         });
         let named: Vec<_> = named.collect();
         let keys: Vec<_> = named.iter().map(|(key, ..)| key.clone()).collect();

@@ -153,12 +153,11 @@ pub(crate) async fn decide_finding(
 
 /// The flag that a finding is about. Errors: the finding has cleared.
 pub(super) fn flag_of(known: &FindingChanged) -> Result<Option<(OrderKey, Flag)>, ReconcileError> {
-    let flag_of_order = known.merchant_code.clone().zip(known.order_id.clone()).zip(known.flag);
-    let Some(((merchant_code, order_id), flag)) = flag_of_order else { return Ok(None) };
+    let Some((order, flag)) = known.order_key().zip(known.flag) else { return Ok(None) };
     if known.status == FindingStatus::Cleared {
         return Err(ReconcileError::Refused(DecideError::Cleared.to_string()));
     }
-    Ok(Some((OrderKey { partner: known.partner.clone(), merchant_code, order_id }, flag)))
+    Ok(Some((order, flag)))
 }
 
 /// Publishes a person's change of a finding. Errors: another change of it came first.

@@ -122,11 +122,8 @@ impl FindingsStore {
         let mut recheck =
             all.prepare_cached("UPDATE finding SET checked_version = NULL WHERE order_key = ?1")?;
         for change in changes {
-            let FindingChanged { partner, merchant_code, order_id, .. } = change;
             let is_uncleared = change.status != FindingStatus::Cleared;
-            let order = merchant_code.as_ref().zip(order_id.as_ref());
-            let order = order
-                .map(|(merchant_code, order_id)| format!("{partner}/{merchant_code}/{order_id}"));
+            let order = change.order_key().map(|key| key.to_string());
             if let (Some(order), false) = (&order, is_uncleared) {
                 // What it put at risk may be another finding's now.
                 recheck.execute([order])?;
@@ -136,7 +133,7 @@ impl FindingsStore {
             upsert.execute(params![
                 change.finding_id,
                 change.version,
-                partner.as_str(),
+                change.partner.as_str(),
                 change.day,
                 change.run,
                 change.code.as_str(),

@@ -9,10 +9,9 @@ use payfold_schemas::money::Currency;
 use payfold_schemas::run::{ControlTotal, PeriodClosed, RunResult, Sum};
 
 use super::codes;
-use super::findings::short_id;
 use super::plots::total_kind;
 use super::report::Report;
-use super::text::{count, counted, isolated, len};
+use super::text::{count, counted, isolated, len, short_id};
 use crate::money;
 
 /// The seal and the adjustments; empty while the day is open.
@@ -60,7 +59,7 @@ fn changed_findings(closed: &PeriodClosed, findings: &[FindingChanged]) -> Marku
                 @for finding in changed.iter().take(NAMED) {
                     li {
                         (codes::title(finding.code)) ", now " (finding.status.as_str()) ": finding "
-                        code { (isolated(&short_id(finding))) }
+                        code { (isolated(short_id(&finding.finding_id))) }
                     }
                 }
                 @if more > 0 { li { "and " (more) " more" } }

@@ -58,6 +58,13 @@ impl<'a> FindingGroups<'a> {
     }
 }
 
+/// The findings of a group, those of one code and action together.
+pub fn alike<'f, 'a>(
+    findings: &'f [&'a FindingChanged],
+) -> impl Iterator<Item = &'f [&'a FindingChanged]> {
+    findings.chunk_by(|a, b| (a.code, &a.action) == (b.code, &b.action))
+}
+
 /// The sort key: the most severe first, findings of one code and action together, the largest money
 /// at risk first.
 fn sort_rank(finding: &FindingChanged) -> impl Ord + '_ {

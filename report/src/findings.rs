@@ -6,23 +6,15 @@ use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus, S
 use payfold_schemas::run::RunResult;
 
 use super::codes::{meaning, severity_meaning, title, verdict_text};
-use super::finding_groups::{FindingGroups, at_risk, first_decision};
+use super::finding_groups::{FindingGroups, alike, at_risk, first_decision};
 use super::report::Report;
-use super::text::{count, counted, isolated, len};
+use super::text::{count, counted, isolated, len, short_id};
 use super::times::{PartnerZone, age_days};
-use super::values::{OurCurrencies, ValueFormat, format_sides};
+use super::values::{OurCurrencies, ValueFormat, format_sides, source_of, what_differs};
 use crate::money;
 
 /// Findings that a page shows, at most.
 pub const FINDINGS_MAX: usize = 2_000;
-
-/// Digits of an id that are shown: enough to name a finding in commands.
-const ID_CHARS: usize = 12;
-
-/// The beginning of a finding's id, which commands take, too.
-pub(super) fn short_id(finding: &FindingChanged) -> String {
-    finding.finding_id.chars().take(ID_CHARS).collect()
-}
 
 /// Renders tables of findings.
 struct FindingTables<'a> {
@@ -109,9 +101,7 @@ impl<'a> FindingTables<'a> {
 
     /// Tables of findings, one for each code and action.
     fn groups(&self, findings: &[&'a FindingChanged]) -> Markup {
-        let alike =
-            |a: &&FindingChanged, b: &&FindingChanged| (a.code, &a.action) == (b.code, &b.action);
-        html! { @for group in findings.chunk_by(alike) {
+        html! { @for group in alike(findings) {
             @if let Some(first) = group.first() {
                 section.group {
                     h3 {
@@ -162,7 +152,7 @@ impl<'a> FindingTables<'a> {
 
     /// The names of a finding: order, payment, reference, and its own id.
     fn about(&self, finding: &FindingChanged) -> Markup {
-        let id = short_id(finding);
+        let id = short_id(&finding.finding_id);
         let account = finding.merchant_code.as_ref();
         html! {
             @if let Some(order) = &finding.order_id { span.name { (isolated(order.as_str())) } }
@@ -176,7 +166,7 @@ impl<'a> FindingTables<'a> {
                 small { "shop's reference " (isolated(reference.as_str())) }
             }
             @if let Some(account) = account { small { "account " (isolated(account.as_str())) } }
-            small { "finding " code { (isolated(&id)) } }
+            small { "finding " code { (isolated(id)) } }
         }
     }
 
@@ -262,25 +252,15 @@ impl<'a> FindingTables<'a> {
     }
 }
 
-/// The field that differs, or the flag.
-fn what_differs(finding: &FindingChanged) -> &str {
-    let flag = finding.flag.map(payfold_schemas::order::Flag::as_str);
-    flag.or(finding.field.as_deref()).unwrap_or("–")
-}
-
 fn kind(finding: &FindingChanged) -> Markup {
     html! { span.kind { (title(finding.code)) } }
 }
 
 /// A side's value and its source.
 fn side(value: &str, finding: &FindingChanged, side: &Side) -> Markup {
-    let named = finding.merchant_code.as_ref().zip(finding.order_id.as_ref());
-    let is_order = named.is_some_and(|(merchant_code, order)| {
-        side.source == format!("{}/{merchant_code}/{order}", finding.partner)
-    });
     html! {
         span.value { (isolated(value)) }
-        small { @if is_order { "the order" } @else { (isolated(&side.source)) } }
+        small { (isolated(source_of(side, finding))) }
     }
 }
 

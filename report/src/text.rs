@@ -9,6 +9,9 @@ use crate::money::grouped;
 /// whole line.
 const CHARS_MAX: usize = 300;
 
+/// Digits of an id that are shown.
+const ID_CHARS: usize = 12;
+
 /// Text from a partner or shop, isolated so that its writing direction does not affect the text
 /// around it.
 pub fn isolated(text: &str) -> Markup {
@@ -18,6 +21,11 @@ pub fn isolated(text: &str) -> Markup {
 /// The same with a text of ours, which is not cut: its end says what to do.
 pub fn whole(text: &str) -> Markup {
     html! { bdi { (text.chars().map(replace_control).collect::<String>()) } }
+}
+
+/// The beginning of an id: enough digits to name a finding in commands.
+pub fn short_id(id: &str) -> &str {
+    id.get(..ID_CHARS).unwrap_or(id)
 }
 
 /// Replaces control characters and cuts the text to `CHARS_MAX`.

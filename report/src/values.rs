@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 
-use payfold_schemas::finding::{BookLine, Code, FindingChanged, FindingStatus};
+use payfold_schemas::finding::{BookLine, Code, FindingChanged, FindingStatus, Side};
 use payfold_schemas::ids::{MerchantCode, OrderId, ProviderRef};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::money::Currency;
+use payfold_schemas::order::Flag;
 use payfold_schemas::time::Time;
 
 use super::text::shown;
@@ -83,6 +84,18 @@ pub fn format_sides<'a>(
     };
     let ours = format_value(&finding.ours.value, currencies.ours(finding));
     (ours, format_value(&finding.partners.value, finding.currency))
+}
+
+/// The source of a side; the order that the finding names is not named once more.
+pub fn source_of<'a>(side: &'a Side, finding: &FindingChanged) -> &'a str {
+    let order = finding.order_key().map(|order| order.to_string());
+    if order.is_some_and(|order| order == side.source) { "the order" } else { &side.source }
+}
+
+/// The field that differs, or the flag.
+pub fn what_differs(finding: &FindingChanged) -> &str {
+    let flag = finding.flag.map(Flag::as_str);
+    flag.or(finding.field.as_deref()).unwrap_or("–")
 }
 
 fn parse_minor(text: &str) -> Option<i128> {

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::fact::Verdict;
-use crate::ids::{Author, EventRef, MerchantCode, OrderId, PartnerCode, ProviderRef, Reference};
+use crate::ids::{
+    Author, EventRef, MerchantCode, OrderId, OrderKey, PartnerCode, ProviderRef, Reference,
+};
 use crate::ipn::Status;
 use crate::money::{Amount, Currency};
 use crate::order::{Flag, Severity};
@@ -352,6 +354,12 @@ impl FindingChanged {
     /// The event's id. Subscribers drop an id that they have seen.
     pub fn event_id(&self) -> String {
         format!("{}/{}", self.finding_id, self.version)
+    }
+
+    /// The order that it names.
+    pub fn order_key(&self) -> Option<OrderKey> {
+        let (merchant_code, order_id) = self.merchant_code.clone().zip(self.order_id.clone())?;
+        Some(OrderKey { partner: self.partner.clone(), merchant_code, order_id })
     }
 }
 

@@ -96,19 +96,13 @@ impl Reader {
         finding: &FindingChanged,
         now: Time,
     ) -> Result<Option<QueryStatus>, ReadError> {
-        let key = order_of(finding).filter(|_| finding.status == FindingStatus::Open);
+        let key = finding.order_key().filter(|_| finding.status == FindingStatus::Open);
         let Some(key) = key else { return Ok(None) };
         match self.store.load(vec![key]).await?.pop().flatten() {
             Some(order) => rules.status_of(&*self.log, &order, now).await,
             None => Ok(None),
         }
     }
-}
-
-/// The order that a finding names.
-fn order_of(finding: &FindingChanged) -> Option<OrderKey> {
-    let (merchant_code, order_id) = finding.merchant_code.clone().zip(finding.order_id.clone())?;
-    Some(OrderKey { partner: finding.partner.clone(), merchant_code, order_id })
 }
 
 /// The findings of a page.
@@ -135,7 +129,11 @@ fn select(ledger: &Ledger, asked: &ListFindings) -> Result<Selection, ReadError>
     let has_more = page.next().transpose()?.is_some();
     let last = selected.last().map(|finding| finding.finding_id.clone());
     let mut currencies = Vec::new();
-    for key in selected.iter().filter(|f| f.code == Code::AmountDiffers).filter_map(order_of) {
+    for key in selected
+        .iter()
+        .filter(|f| f.code == Code::AmountDiffers)
+        .filter_map(FindingChanged::order_key)
+    {
         let of_order = ledger.of_order(&key)?.into_iter();
         currencies.extend(of_order.filter(|known| known.code == Code::CurrencyDiffers));
     }
