@@ -55,6 +55,7 @@ impl Visit {
         let asked = ListPeriods {
             partner: Some(partner),
             day: Some(day_of(&path.day).ok_or_else(nowhere)?),
+            ..ListPeriods::default()
         };
         self.call(&PERIODS, &[], &asked).await?.periods.pop().ok_or_else(nowhere)
     }

@@ -13,23 +13,37 @@ use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::run::RunResult;
 use payfold_schemas::time::Time;
 use payfold_views::periods::{ListPeriods, PeriodRow, Periods};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::compare;
 use crate::failure;
-use crate::field::given;
+use crate::field::{UnfitField, day_of, given};
+use crate::redirect::address;
 use crate::table::{Head, table};
 use crate::visit::Visit;
 
-/// The days of a partner that are shown, the latest.
-const DAYS_MAX: usize = 62;
+/// The compared days of a partner on a page.
+const PAGE_DAYS: usize = 62;
 const DAY_NANOS: i64 = 86_400_000_000_000;
 
-/// The partner that is shown; every one if it is empty.
-#[derive(Debug, Default, Deserialize)]
+/// The partner that is shown, and only days before this one. An empty text filters nothing.
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct DaySelection {
     partner: String,
+    before: String,
+}
+
+impl DaySelection {
+    /// The selection as the admin listener takes it. Errors: what is wrong with which field.
+    fn parse(&self) -> Result<ListPeriods, UnfitField> {
+        Ok(ListPeriods {
+            partner: given(&self.partner, |text| PartnerCode::parse(text).ok(), "a partner")?,
+            before: given(&self.before, day_of, "a day, such as 2026-01-31")?,
+            limit: Some(PAGE_DAYS + 1),
+            ..ListPeriods::default()
+        })
+    }
 }
 
 /// Lists the days of each partner, the latest first.
@@ -37,14 +51,15 @@ pub(crate) async fn list(
     visit: Visit,
     selection: Query<DaySelection>,
 ) -> Result<HttpResponse, Error> {
-    let partner = given(&selection.partner, |text| PartnerCode::parse(text).ok(), "a partner")
+    let asked = selection
+        .parse()
         .map_err(|problem| failure::unfit(&visit.request, &problem.to_string()))?;
-    let asked = ListPeriods { partner, ..ListPeriods::default() };
     let periods = visit.call(&PERIODS, &[], &asked).await?;
-    Ok(visit.answer("Days", &periods, || render(&visit, &periods)))
+    Ok(visit.answer("Days", &periods, || render(&visit, &selection, &periods)))
 }
 
-fn render(visit: &Visit, periods: &Periods) -> Markup {
+fn render(visit: &Visit, selection: &DaySelection, periods: &Periods) -> Markup {
+    let is_first_page = selection.before.is_empty();
     let mut partners: BTreeMap<&str, Vec<&PeriodRow>> = BTreeMap::new();
     for row in &periods.periods {
         partners.entry(row.run.partner.as_str()).or_default().push(row);
@@ -52,13 +67,19 @@ fn render(visit: &Visit, periods: &Periods) -> Markup {
     html! {
         h1 { "Days" }
         @if partners.is_empty() {
-            p { "No day was compared yet. Compare the file of a partner with the orders below." }
+            p {
+                @if is_first_page {
+                    "No day was compared yet. Compare the file of a partner with the orders below."
+                } @else {
+                    "No day before " (selection.before) " was compared."
+                }
+            }
         }
         @for (partner, rows) in &partners {
             h2 { (partner) }
-            (days_of(partner, rows, (visit.console.now)()))
+            (days_of(partner, rows, selection, (visit.console.now)()))
         }
-        @if visit.session.may(&COMPARE) {
+        @if is_first_page && visit.session.may(&COMPARE) {
             (compare::fields(&visit.session, "", ""))
         }
     }
@@ -71,7 +92,11 @@ enum Listed<'p> {
     Missing(NaiveDate, NaiveDate),
 }
 
-fn days_of(partner: &str, rows: &[&PeriodRow], now: Time) -> Markup {
+fn days_of(partner: &str, rows: &[&PeriodRow], selection: &DaySelection, now: Time) -> Markup {
+    let shown = &rows[rows.len().saturating_sub(PAGE_DAYS)..];
+    let has_earlier = shown.len() < rows.len();
+    let first_open = first_open(shown, now);
+    let before = selection.before.parse().map_or(first_open, |before| first_open.min(before));
     let heads = [
         Head::Text("Day"),
         Head::Text("Standing"),
@@ -81,7 +106,7 @@ fn days_of(partner: &str, rows: &[&PeriodRow], now: Time) -> Markup {
         Head::Text("Records"),
     ];
     let rows = html! {
-        @for listed in days(rows, now).into_iter().rev().take(DAYS_MAX) {
+        @for listed in days(shown, before).into_iter().rev() {
             @match listed {
                 Listed::Compared(row) => (compared(row)),
                 Listed::Missing(first, last) => tr {
@@ -91,30 +116,42 @@ fn days_of(partner: &str, rows: &[&PeriodRow], now: Time) -> Markup {
             }
         }
     };
-    table(&format!("Days of {partner}"), &heads, &rows)
+    html! {
+        (table(&format!("Days of {partner}"), &heads, &rows))
+        @if let (true, Some(first)) = (has_earlier, shown.first()) {
+            p { a href=(earlier(first)) { "Earlier days of " (partner) } }
+        }
+    }
 }
 
-/// The days from the first that was compared to the last that is over.
-fn days<'p>(rows: &[&'p PeriodRow], now: Time) -> Vec<Listed<'p>> {
+/// The address of the days of a partner before this one.
+fn earlier(row: &PeriodRow) -> String {
+    let (partner, before) = (row.run.partner.to_string(), row.run.day.clone());
+    address("/days", &DaySelection { partner, before })
+}
+
+/// The first day that is not over, or the day after the last that was compared.
+fn first_open(rows: &[&PeriodRow], now: Time) -> NaiveDate {
+    let Some(run) = rows.last().map(|row| &row.run) else { return NaiveDate::MIN };
+    let day = run.day.parse().unwrap_or(NaiveDate::MIN);
+    let days_over = (now.nanos_since(run.until) / DAY_NANOS).max(0);
+    let days = TimeDelta::try_days(days_over + 1).unwrap_or_default();
+    day.checked_add_signed(days).unwrap_or(day)
+}
+
+/// The days from the first of these rows up to the day `before`.
+fn days<'p>(rows: &[&'p PeriodRow], before: NaiveDate) -> Vec<Listed<'p>> {
     let mut listed = Vec::new();
-    let mut expected: Option<NaiveDate> = None;
-    for row in rows {
-        let day = row.run.day.parse::<NaiveDate>().ok();
-        let before = day.and_then(|day| day.pred_opt());
-        if let (Some(first), Some(last)) = (expected, before)
+    for (at, row) in rows.iter().enumerate() {
+        listed.push(Listed::Compared(row));
+        let next = rows.get(at + 1).map_or(Some(before), |next| next.run.day.parse().ok());
+        let day: Option<NaiveDate> = row.run.day.parse().ok();
+        let missing = (day.and_then(|day| day.succ_opt()), next.and_then(|day| day.pred_opt()));
+        if let (Some(first), Some(last)) = missing
             && first <= last
         {
             listed.push(Listed::Missing(first, last));
         }
-        listed.push(Listed::Compared(row));
-        expected = day.and_then(|day| day.succ_opt());
-    }
-    let over = rows.last().map_or(0, |row| now.nanos_since(row.run.until) / DAY_NANOS);
-    let last = expected.and_then(|first| first.checked_add_signed(TimeDelta::try_days(over - 1)?));
-    if let (Some(first), Some(last)) = (expected, last)
-        && first <= last
-    {
-        listed.push(Listed::Missing(first, last));
     }
     listed
 }
@@ -172,10 +209,11 @@ mod tests {
             [row("2026-02-27", "2026-02-28T00:00:00Z"), row("2026-03-02", "2026-03-03T00:00:00Z")];
         let rows: Vec<_> = rows.iter().collect();
         for (now, after) in [
+            ("2026-03-02T12:00:00Z", &[][..]),
             ("2026-03-03T12:00:00Z", &[][..]),
             ("2026-03-05T12:00:00Z", &["2026-03-03 2026-03-04"]),
         ] {
-            let listed = days(&rows, Time::parse(now).unwrap());
+            let listed = days(&rows, first_open(&rows, Time::parse(now).unwrap()));
             let missing: Vec<_> = (listed.iter())
                 .filter_map(|listed| match listed {
                     Listed::Missing(first, last) => Some(format!("{first} {last}")),
@@ -185,5 +223,30 @@ mod tests {
             assert_eq!(missing, [&["2026-02-28 2026-03-01"], after].concat(), "{now}");
             assert_eq!(listed.len(), missing.len() + rows.len());
         }
+    }
+
+    #[test]
+    fn earlier_days_are_on_another_page() {
+        let first = NaiveDate::from_ymd_opt(2026, 1, 1).unwrap();
+        let day = |at: usize| first + TimeDelta::try_days(at.try_into().unwrap()).unwrap();
+        let all: Vec<_> = (0..=PAGE_DAYS)
+            .map(|at| row(&day(at).to_string(), &format!("{}T00:00:00Z", day(at + 1))))
+            .collect();
+        let all: Vec<_> = all.iter().collect();
+        let now = Time::parse("2026-04-01T00:00:00Z").unwrap();
+        let page = |rows: &[&PeriodRow], before: &str| {
+            let selection = DaySelection { before: before.to_owned(), ..Default::default() };
+            days_of("p", rows, &selection, now).into_string()
+        };
+        let last = page(&all, "");
+        assert!(
+            last.contains("?before=2026-01-02&amp;partner=mygateway\">Earlier days of p"),
+            "{last}"
+        );
+        assert!(last.contains("2026-03-05 to 2026-03-31"), "{last}");
+        assert!(!last.contains(">2026-01-01<"), "{last}");
+        let earlier = page(&all[..1], "2026-01-02");
+        assert!(earlier.contains(">2026-01-01<"), "{earlier}");
+        assert!(!earlier.contains("Earlier days") && !earlier.contains(" to "), "{earlier}");
     }
 }

@@ -11,7 +11,8 @@ use crate::reader::Reader;
 /// The last run of a day, and the day as it is now.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PeriodRow {
-    /// The last run of the day.
+    /// The last run of the day, without the ids of payments that its records list for other days or
+    /// don't list: its event has them.
     #[serde(flatten)]
     pub run: RunEnded,
     /// The day as it is now.
@@ -37,29 +38,47 @@ pub struct ListPeriods {
     pub partner: Option<PartnerCode>,
     /// Only this day, such as 2026-01-31.
     pub day: Option<String>,
+    /// Only days before this one.
+    pub before: Option<String>,
+    /// Only so many days of each partner, the latest.
+    pub limit: Option<usize>,
 }
 
 /// Compared days.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Periods {
-    /// The days.
+    /// The days of each partner, the latest last.
     pub periods: Vec<PeriodRow>,
+}
+
+impl ListPeriods {
+    fn takes(&self, run: &RunEnded) -> bool {
+        self.partner.as_ref().is_none_or(|only| run.partner == *only)
+            && self.day.as_ref().is_none_or(|only| run.day == *only)
+            && self.before.as_ref().is_none_or(|before| run.day < *before)
+    }
+}
+
+/// A run as a row has it: the ids can be 20,000.
+fn without_ids(run: &RunEnded) -> RunEnded {
+    RunEnded { listed_early: Vec::new(), listed_apart: None, unlisted: None, ..run.clone() }
 }
 
 impl Reader {
     /// Lists the days that were compared. Errors: the log's.
     pub async fn periods(&self, asked: &ListPeriods) -> Result<Periods, ReadError> {
         self.ledger(|ledger| {
-            let wanted = ledger.runs().filter(|run| {
-                asked.partner.as_ref().is_none_or(|only| run.partner == *only)
-                    && asked.day.as_ref().is_none_or(|only| run.day == *only)
-            });
+            let wanted: Vec<_> = ledger.runs().filter(|run| asked.takes(run)).collect();
             let mut periods = Vec::new();
-            for run in wanted.cloned() {
-                let day = (run.partner.clone(), run.day.clone());
-                let (open, decided) = ledger.open_and_decided(&day)?;
-                let closed = ledger.closed(&day).cloned();
-                periods.push(PeriodRow { run, now: PeriodNow { open, decided }, closed });
+            for runs in wanted.chunk_by(|one, next| one.partner == next.partner) {
+                let first = asked.limit.map_or(0, |most| runs.len().saturating_sub(most));
+                for run in &runs[first..] {
+                    let day = (run.partner.clone(), run.day.clone());
+                    let (open, decided) = ledger.open_and_decided(&day)?;
+                    let now = PeriodNow { open, decided };
+                    let closed = ledger.closed(&day).cloned();
+                    periods.push(PeriodRow { run: without_ids(run), now, closed });
+                }
             }
             Ok(Periods { periods })
         })
@@ -97,7 +116,41 @@ mod tests {
         let days = bed.reader.periods(&ListPeriods::default()).await.unwrap().periods;
         let now = &days[0].now;
         assert_eq!((days.len(), now.open, now.decided), (1, 0, 1));
-        let other = ListPeriods { day: Some("1999-01-01".to_owned()), partner: None };
+        let other = ListPeriods { day: Some("1999-01-01".to_owned()), ..Default::default() };
         assert!(bed.reader.periods(&other).await.unwrap().periods.is_empty());
+    }
+
+    #[tokio::test]
+    async fn the_latest_days_of_each_partner_are_listed_without_ids() {
+        let sample: serde_json::Value =
+            serde_json::from_str(include_str!("../../report/src/tests/sample.json")).unwrap();
+        let mut run: RunEnded = serde_json::from_value(sample["ended"].clone()).unwrap();
+        run.unlisted = Some(vec!["0123456789abcdef0123456789abcdef".to_owned()]);
+        let (mut messages, mut at) = (Vec::new(), 0);
+        for (partner, day) in [("a", "30"), ("a", "28"), ("b", "01"), ("a", "29"), ("b", "02")] {
+            at += 1;
+            run.run = format!("{at:016x}");
+            run.partner = PartnerCode::parse(partner).unwrap();
+            run.day = format!("2026-01-{day}");
+            messages.push(event(RUN_ENDED_TYPE, run.event_id(), &run));
+        }
+        let bed = Testbed::new();
+        bed.append(Topic::Findings, messages).await;
+        let before = |day: &str| Some(day.to_owned());
+        for (asked, expected) in [
+            (ListPeriods::default(), "a28 a29 a30 b01 b02"),
+            (ListPeriods { limit: Some(1), ..Default::default() }, "a30 b02"),
+            (
+                ListPeriods { limit: Some(1), before: before("2026-01-30"), ..Default::default() },
+                "a29 b02",
+            ),
+            (ListPeriods { before: before("2026-01-02"), ..Default::default() }, "b01"),
+        ] {
+            let rows = bed.reader.periods(&asked).await.unwrap().periods;
+            assert!(rows.iter().all(|row| row.run.unlisted.is_none()), "{asked:?}");
+            let day = |row: &PeriodRow| row.run.partner.to_string() + &row.run.day[8..];
+            let days: Vec<_> = rows.iter().map(day).collect();
+            assert_eq!(days.join(" "), expected, "{asked:?}");
+        }
     }
 }

@@ -215,7 +215,8 @@ fn is_contested(finding: &FindingChanged, decision: &FindingDecision) -> bool {
 /// The compared days that the arguments select.
 async fn periods(reads: &Reads<'_>, args: &DayArgs) -> anyhow::Result<Vec<PeriodRow>> {
     let partner = args.partner.as_deref().map(PartnerCode::parse).transpose()?;
-    let asked = ListPeriods { partner, day: args.day.map(|day| day.to_string()) };
+    let day = args.day.map(|day| day.to_string());
+    let asked = ListPeriods { partner, day, ..Default::default() };
     Ok(reads.periods(&asked).await?.periods)
 }
 

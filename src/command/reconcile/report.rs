@@ -49,7 +49,12 @@ pub(crate) async fn write(reads: &Reads<'_>, args: &ReportArgs) -> anyhow::Resul
 async fn period(reads: &Reads<'_>, args: &ReportArgs) -> anyhow::Result<PeriodRow> {
     let day = args.day.map(|day| day.to_string());
     let partner = PartnerCode::parse(&args.partner)?;
-    let asked = ListPeriods { partner: Some(partner), day: day.clone() };
+    let asked = ListPeriods {
+        partner: Some(partner),
+        day: day.clone(),
+        limit: Some(1),
+        ..Default::default()
+    };
     reads.periods(&asked).await?.periods.pop().ok_or_else(|| {
         let when = day.as_deref().map_or(String::new(), |day| format!(" of {day}"));
         Fixable::error(
