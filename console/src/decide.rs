@@ -6,14 +6,15 @@ use std::collections::BTreeSet;
 use actix_web::web::Form;
 use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
-use payfold_report::text::{isolated, short_id, whole};
-use payfold_schemas::fact::Verdict;
+use payfold_report::text::{isolated, whole};
+use payfold_schemas::ids::Author;
 use serde::Serialize;
 
+use crate::choice::Choice;
 use crate::failure;
 use crate::redirect::local;
 use crate::session::Session;
-use crate::subject::{Change, Outcome, Subject, SubjectOf};
+use crate::subject::{Change, Outcome, Subject};
 use crate::visit::Visit;
 
 /// The path that decisions are sent to.
@@ -29,17 +30,18 @@ const NO_ANSWER: &str = "There is no answer, so it may be taken or not: open it 
 /// What a person fills in to decide, and where they came from.
 #[derive(Debug, Default)]
 pub(crate) struct DecisionFields {
-    /// The side that they chose.
-    accept: Option<Verdict>,
+    /// What they can choose.
+    choices: &'static [Choice],
+    chosen: Option<Choice>,
     reason: String,
     /// The address of the page that they decide on.
     back: String,
 }
 
 impl DecisionFields {
-    /// An empty form on the page at this address.
-    pub(crate) fn on(back: String) -> Self {
-        Self { back, ..Self::default() }
+    /// An empty form with these choices, on the page at this address.
+    pub(crate) fn on(back: String, choices: &'static [Choice]) -> Self {
+        Self { back, choices, ..Self::default() }
     }
 
     /// The form's fields, without those that say what is decided.
@@ -49,21 +51,55 @@ impl DecisionFields {
             input type="hidden" name="back" value=(self.back);
             fieldset {
                 legend { "Decide" }
-                @for verdict in Verdict::ALL {
+                @for choice in self.choices {
                     label.choice {
-                        input type="radio" name="accept" value=(verdict.as_str()) required
-                            checked[self.accept == Some(verdict)];
-                        " " (choice(verdict))
+                        input type="radio" name="choice" value=(choice.as_str()) required
+                            checked[self.chosen == Some(*choice)];
+                        " " (choice.label())
                     }
                 }
-                (self.reason())
+                (reason_field(&self.reason))
                 button type="submit" { "Decide" }
             }
         }
     }
 
+    /// The box that ticks all of these.
+    pub(crate) fn tick_all(subjects: &[Subject]) -> Markup {
+        let all: Vec<_> = subjects.iter().map(Subject::to_string).collect();
+        html! {
+            @if all.len() > 1 {
+                label.choice {
+                    input type="checkbox" name="on" value=(all.join(","));
+                    " all " (all.len()) " of these"
+                }
+            }
+        }
+    }
+
+    /// The form that decides a subject; the author of a first decision takes it back instead.
+    pub(crate) fn offered(
+        &self,
+        subject: &Subject,
+        first: Option<&Author>,
+        session: &Session,
+    ) -> Markup {
+        html! {
+            @if first == Some(&session.person.name) {
+                p { "Another person has to decide the same." }
+                (self.withdrawal(subject, session))
+            } @else {
+                @if let Some(first) = first {
+                    p { "If you agree with " (isolated(first.as_str()))
+                        ", decide the same: it is final then. Anything else replaces it." }
+                }
+                (self.of(subject, session))
+            }
+        }
+    }
+
     /// A form that decides one subject.
-    pub(crate) fn of(&self, subject: &Subject, session: &Session) -> Markup {
+    fn of(&self, subject: &Subject, session: &Session) -> Markup {
         html! {
             form.decide method="post" action=(DECISIONS) {
                 input type="hidden" name="on" value=(subject);
@@ -73,7 +109,7 @@ impl DecisionFields {
     }
 
     /// A form that takes the person's first decision back.
-    pub(crate) fn withdrawal(&self, subject: &Subject, session: &Session) -> Markup {
+    fn withdrawal(&self, subject: &Subject, session: &Session) -> Markup {
         html! {
             form.decide method="post" action=(WITHDRAWALS) {
                 input type="hidden" name="on" value=(subject);
@@ -81,29 +117,21 @@ impl DecisionFields {
                 input type="hidden" name="back" value=(self.back);
                 fieldset {
                     legend { "Take your decision back" }
-                    (self.reason())
+                    (reason_field(&self.reason))
                     button type="submit" { "Take it back" }
                 }
             }
         }
     }
-
-    fn reason(&self) -> Markup {
-        html! {
-            label {
-                "Why, for those who read it later"
-                textarea name="reason" required maxlength=(REASON_CHARS) rows="2" { (self.reason) }
-            }
-        }
-    }
 }
 
-/// A verdict as a choice.
-fn choice(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Ours => "Our record is right",
-        Verdict::Partner => "The partner's record is right",
-        Verdict::WriteOff => "Neither is settled: the difference is written off",
+/// The field for a reason.
+pub(crate) fn reason_field(reason: &str) -> Markup {
+    html! {
+        label {
+            "Why, for those who read it later"
+            textarea name="reason" required maxlength=(REASON_CHARS) rows="2" { (reason) }
+        }
     }
 }
 
@@ -119,9 +147,9 @@ struct Outcomes {
 /// What came of one subject.
 #[derive(Debug, Serialize)]
 struct SubjectOutcome {
-    /// The page of the finding, or of the flag's order.
+    /// Its page.
     path: String,
-    /// The finding's id, or the order and its flag.
+    /// What a person knows it by.
     on: String,
     #[serde(flatten)]
     outcome: Outcome,
@@ -134,11 +162,8 @@ impl Outcomes {
     }
 
     fn add(&mut self, subject: &Subject, outcome: Outcome) {
-        let on = match &subject.of {
-            SubjectOf::Finding(id) => format!("finding {}", short_id(id)),
-            SubjectOf::Flag(order, flag) => format!("{flag} of {}", order.order_id),
-        };
-        self.outcomes.push(SubjectOutcome { path: subject.path(), on, outcome });
+        let (path, on) = (subject.path(), subject.name());
+        self.outcomes.push(SubjectOutcome { path, on, outcome });
     }
 
     fn title(&self) -> String {
@@ -222,13 +247,12 @@ impl Posted {
                 // Browsers send line breaks as two characters, and count them as one.
                 "reason" => form.reason = value.replace("\r\n", "\n"),
                 "back" => form.back = value,
-                "accept" => {
-                    let chosen = Verdict::parse(&value);
-                    form.accept = Some(chosen.ok_or("accept is ours, partner or write-off")?);
+                "choice" => {
+                    form.chosen = Some(Choice::parse(&value).ok_or("there is no such choice")?);
                 }
                 "on" => {
                     for name in value.split(',') {
-                        let subject = Subject::parse(name).ok_or("on names no finding or flag")?;
+                        let subject = Subject::parse(name).ok_or("on names nothing to decide")?;
                         if names.insert(name.to_owned()) {
                             subjects.push(subject);
                         }
@@ -237,6 +261,7 @@ impl Posted {
                 _ => {}
             }
         }
+        form.choices = subjects.first().map_or(&[], Subject::choices);
         Ok(Self { post_token, subjects, form })
     }
 
@@ -317,10 +342,10 @@ impl Posted {
 /// Decides what a person ticked, one after the other.
 pub(crate) async fn decide(visit: Visit, fields: Fields) -> Result<HttpResponse, Error> {
     let posted = Posted::of(&visit, fields)?;
-    let Some(accept) = posted.form.accept else {
-        return Ok(posted.page(&visit, &Outcomes::none("No record is chosen as right.")));
+    let Some(choice) = posted.form.chosen else {
+        return Ok(posted.page(&visit, &Outcomes::none("Nothing is chosen.")));
     };
-    posted.send(&visit, Change::Decide(accept)).await
+    posted.send(&visit, Change::Decide(choice)).await
 }
 
 /// Takes a person's first decision back.

@@ -13,6 +13,7 @@ use payfold_schemas::finding::{BookLine, EarlierDecision, FindingChanged, Findin
 use payfold_views::findings::{FindingPage, FindingRow, ListFindings};
 use payfold_views::queries::QueryStatus;
 
+use crate::choice::Choice;
 use crate::decide::DecisionFields;
 use crate::finding_row::{action, decision_text, order_path, side, sides, subject_of};
 use crate::problem;
@@ -55,7 +56,7 @@ fn render(row: &FindingRow, page: &FindingPage, session: &Session) -> Markup {
         (figures(finding, &OurCurrencies::new(&page.currencies)))
         @if let Some(query) = &row.query { (asked(query)) }
         (decisions(finding))
-        @if is_open && session.may(&DECIDE_FINDING) { (forms(finding, session)) }
+        @if is_open && session.may(&DECIDE_FINDING) { (form(finding, session)) }
         @if !finding.lines.is_empty() { (lines(&finding.lines)) }
     }
 }
@@ -150,23 +151,11 @@ fn ended(earlier: &EarlierDecision) -> Markup {
     }
 }
 
-/// The form that decides it; its author may take a first decision back.
-fn forms(finding: &FindingChanged, session: &Session) -> Markup {
+/// The form that decides it.
+fn form(finding: &FindingChanged, session: &Session) -> Markup {
     let subject = subject_of(finding);
-    let form = DecisionFields::on(subject.path());
-    let first = first_decision(finding);
-    html! {
-        @if first.is_some_and(|first| first.author == session.person.name) {
-            p { "Another person has to decide the same." }
-            (form.withdrawal(&subject, session))
-        } @else {
-            @if let Some(first) = first {
-                p { "If you agree with " (isolated(first.author.as_str()))
-                    ", decide the same: it is final then. Anything else replaces it." }
-            }
-            (form.of(&subject, session))
-        }
-    }
+    let first = first_decision(finding).map(|first| &first.author);
+    DecisionFields::on(subject.path(), Choice::RECORDS).offered(&subject, first, session)
 }
 
 /// The partner's lines about it.

@@ -8,7 +8,7 @@ use payfold_report::text::{isolated, shown, whole};
 use payfold_report::values::{OurCurrencies, ValueFormat, format_sides, source_of, what_differs};
 use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus, Side};
 
-use crate::subject::{Subject, SubjectOf};
+use crate::subject::Subject;
 use crate::table::{Head, table};
 use crate::text::{moment, money, people};
 
@@ -22,8 +22,7 @@ pub(crate) struct FindingTable<'a> {
 
 /// What a decision on a finding is on.
 pub(crate) fn subject_of(finding: &FindingChanged) -> Subject {
-    let of = SubjectOf::Finding(finding.finding_id.clone());
-    Subject { of, evidence: finding.evidence }
+    Subject::Finding(finding.finding_id.clone(), finding.evidence)
 }
 
 /// The texts of both sides, ours first.

@@ -15,6 +15,7 @@ use payfold_schemas::ids::PartnerCode;
 use payfold_views::findings::{FindingPage, ListFindings};
 use serde::{Deserialize, Serialize};
 
+use crate::choice::Choice;
 use crate::decide::{DECISIONS, DecisionFields};
 use crate::failure;
 use crate::field::{UnfitField, day_of, given};
@@ -77,7 +78,7 @@ fn render(selection: &FindingSelection, page: &FindingPage, session: &Session) -
         currencies: OurCurrencies::new(&page.currencies),
         has_boxes: session.may(&DECIDE_FINDING),
     };
-    let form = DecisionFields::on(address("/findings", selection));
+    let form = DecisionFields::on(address("/findings", selection), Choice::RECORDS);
     let can_decide = !groups.open.is_empty() || !groups.noted.is_empty();
     html! {
         h1 { "Findings" }
@@ -136,7 +137,7 @@ fn groups_of(table: &FindingTable<'_>, findings: &[&FindingChanged]) -> Markup {
 
 fn group_of(table: &FindingTable<'_>, first: &FindingChanged, group: &[&FindingChanged]) -> Markup {
     let risk = list_sums(&at_risk(group));
-    let all: Vec<_> = group.iter().map(|finding| subject_of(finding).to_string()).collect();
+    let all: Vec<_> = group.iter().map(|finding| subject_of(finding)).collect();
     html! {
         section aria-label=(title(first.code)) {
             h2 {
@@ -154,12 +155,7 @@ fn group_of(table: &FindingTable<'_>, first: &FindingChanged, group: &[&FindingC
             }
             @if first.status == FindingStatus::Open {
                 (action(first))
-                @if table.has_boxes && group.len() > 1 {
-                    label.choice {
-                        input type="checkbox" name="on" value=(all.join(","));
-                        " all " (group.len()) " of these"
-                    }
-                }
+                @if table.has_boxes { (DecisionFields::tick_all(&all)) }
             }
             (table.render(group))
         }

@@ -5,10 +5,13 @@
 //!
 //! `session` is that cookie, `gate` what every request passes, `client` how admin listeners are
 //! asked, `page` the frame of a page. `login`, `orders`, `order`, `search`, `findings`,
-//! `finding`, `days` and `day` are the pages, `decide` and `compare` what people send from them.
+//! `finding`, `days`, `day`, `quarantine`, `notice` and `bytes` are the pages, `decide` and `compare` what
+//! people send from them.
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
+mod bytes;
+mod choice;
 mod client;
 mod compare;
 mod day;
@@ -21,12 +24,15 @@ mod finding_row;
 mod findings;
 mod gate;
 mod login;
+mod notice;
 mod order;
 mod order_flags;
 mod orders;
 mod page;
 mod problem;
+mod quarantine;
 mod redirect;
+mod refused;
 mod search;
 mod session;
 mod subject;
@@ -149,6 +155,10 @@ pub fn routes(console: &Data<Console>, config: &mut ServiceConfig) {
         .route(compare::QUERIES, web::post().to(compare::query))
         .route("/findings", web::get().to(findings::list))
         .route("/findings/{finding}", web::get().to(finding::show))
+        .route("/quarantine", web::get().to(quarantine::list))
+        .route("/quarantine/{position}", web::get().to(notice::show))
+        .route("/bytes/{topic}/{position}", web::get().to(bytes::ask))
+        .route("/bytes/{topic}/{position}", web::post().to(bytes::show))
         .route(decide::DECISIONS, web::post().to(decide::decide))
         .route(decide::WITHDRAWALS, web::post().to(decide::withdraw))
         .route("/orders/{partner}/{merchant}/{order}", web::get().to(order::show))

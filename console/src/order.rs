@@ -5,6 +5,7 @@ use actix_web::{Error, HttpResponse};
 use futures_util::future;
 use maud::{Markup, html};
 use payfold_api::call::Nothing;
+use payfold_api::raw::READ_RAW;
 use payfold_api::reads::{DECISIONS, FACTS, FINDINGS, ORDER};
 use payfold_report::text::whole;
 use payfold_report::values::OurCurrencies;
@@ -17,6 +18,7 @@ use payfold_views::findings::{FindingPage, ListFindings};
 use payfold_views::orders::OrderRow;
 use serde::{Deserialize, Serialize};
 
+use crate::bytes;
 use crate::client::CallError;
 use crate::failure;
 use crate::finding_row::FindingTable;
@@ -113,7 +115,7 @@ fn render(content: &OrderContent, key: OrderKey, session: &Session) -> Markup {
             }
         }
         h2 { "What happened" }
-        (timeline(facts))
+        (timeline(facts, session))
     }
 }
 
@@ -176,12 +178,12 @@ fn differences(page: &FindingPage) -> Markup {
     }
 }
 
-fn timeline(facts: &[FactRow]) -> Markup {
+fn timeline(facts: &[FactRow], session: &Session) -> Markup {
     let heads = ["Received", "What", "The order", "Flags then", "From"].map(Head::Text);
-    table("What happened", &heads, &html! { @for row in facts { (timeline_row(row)) } })
+    table("What happened", &heads, &html! { @for row in facts { (timeline_row(row, session)) } })
 }
 
-fn timeline_row(row: &FactRow) -> Markup {
+fn timeline_row(row: &FactRow, session: &Session) -> Markup {
     let content = serde_json::to_string_pretty(&row.fact).unwrap_or_default();
     html! {
         tr {
@@ -194,7 +196,12 @@ fn timeline_row(row: &FactRow) -> Markup {
             td { @for flag in &row.flags { (flag) " " } }
             td {
                 @if let Some(source) = &row.source { "key " code { (source.key_id) } }
-                small { "request " code { (row.request_id) } " at " code { (row.position) } }
+                small {
+                    "request " code { (row.request_id) } " at "
+                    @if row.source.is_some() && session.may(&READ_RAW) {
+                        a href=(bytes::path("intake", &row.position)) { (row.position) }
+                    } @else { code { (row.position) } }
+                }
             }
         }
     }

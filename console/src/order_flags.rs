@@ -9,9 +9,10 @@ use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::{Flag, RaisedFlag};
 use payfold_views::decisions::{DecidedKind, DecisionRow, DecisionStatus};
 
+use crate::choice::Choice;
 use crate::decide::DecisionFields;
 use crate::session::Session;
-use crate::subject::{Subject, SubjectOf};
+use crate::subject::Subject;
 use crate::text::{moment, people};
 
 /// The flags of an order.
@@ -48,7 +49,7 @@ impl OrderFlags<'_> {
                     small { "decided, by the fact " code { (id) } }
                 }
                 @if raised.is_open() && self.session.may(&DECIDE_FLAG) {
-                    (self.forms(raised))
+                    (self.form(raised))
                 }
             }
         }
@@ -63,22 +64,19 @@ impl OrderFlags<'_> {
         })
     }
 
-    /// The form that decides a flag; its author may take a first decision back.
-    fn forms(&self, raised: &RaisedFlag) -> Markup {
-        let of = SubjectOf::Flag(self.order.clone(), raised.flag);
-        let subject = Subject { of, evidence: raised.evidence };
-        let form = DecisionFields::on(subject.path());
+    /// The form that decides a flag.
+    fn form(&self, raised: &RaisedFlag) -> Markup {
+        let subject = Subject::Flag(self.order.clone(), raised.flag, raised.evidence);
+        let form = DecisionFields::on(subject.path(), Choice::RECORDS);
         let waits = self.decisions_on(raised).find(|row| row.status == DecisionStatus::Waiting);
-        let is_own = waits.is_some_and(|first| first.author == self.session.person.name);
+        let first = waits.map(|first| &first.author);
         html! {
             details {
-                @if is_own {
-                    summary { "Take your decision back" }
-                    (form.withdrawal(&subject, self.session))
-                } @else {
-                    summary { "Decide " (raised.flag) }
-                    (form.of(&subject, self.session))
+                summary {
+                    @if first == Some(&self.session.person.name) { "Take your decision back" }
+                    @else { "Decide " (raised.flag) }
                 }
+                (form.offered(&subject, first, self.session))
             }
         }
     }

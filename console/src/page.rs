@@ -57,6 +57,7 @@ fn bar(session: &Session) -> Markup {
                 a href="/orders" { "Orders" }
                 a href="/findings" { "Findings" }
                 a href="/days" { "Days" }
+                a href="/quarantine" { "Quarantine" }
             }
             form.search role="search" action="/search" {
                 label.unseen for="search" { "Find an order" }

@@ -2,6 +2,7 @@
 
 mod days;
 pub mod decisions;
+mod quarantine;
 
 use std::rc::Rc;
 use std::time::Duration;

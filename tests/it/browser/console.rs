@@ -46,7 +46,7 @@ fn support_finds_an_order_with_mouse_and_keyboard() {
     // The first stop of the keyboard skips the bar; the search is some stops behind it.
     browser.press(&[Key::Tab]);
     assert_eq!(browser.ask("return document.activeElement.className"), "skip");
-    browser.press(&[Key::Tab; 5]);
+    browser.press(&[Key::Tab; 6]);
     assert_eq!(browser.ask("return document.activeElement.id"), "search");
     browser.type_text(&format!("{}\n", text("reference")));
     opens(&browser, &format!("Order {}", text("orderId")));
@@ -97,6 +97,35 @@ fn finance_decides_all_of_a_kind_at_once() {
 
 #[test]
 #[ignore = "nightly: browser"]
+fn an_engineer_finds_why_a_notice_was_refused() {
+    let Some(browser) = Browser::start(DESKTOP) else { return };
+    let (_system, link) = demo();
+    browser.goto(&link);
+    browser.click("main button");
+    opens(&browser, "Orders");
+    browser.click("nav a[href='/quarantine']");
+    opens(&browser, "Quarantine");
+    browser.screenshot("console-quarantine");
+    browser.click("section[aria-label^=wrong_type] tbody a");
+    opens(&browser, "Notice ");
+    browser.screenshot("console-notice");
+    let page = browser.ask("return document.querySelector('main').innerText");
+    let page = page.as_str().expect("a text");
+    assert!(page.contains("amount must be a JSON number"), "{page}");
+    browser.click("a[href^='/bytes/']");
+    opens(&browser, "Bytes at ");
+    browser.click("textarea");
+    browser.type_text("the partner asks which field");
+    browser.click("fieldset button");
+    until("the bytes are shown", SOON, || {
+        let shown = browser.ask("return document.querySelector('pre + h2 + pre')?.innerText ?? ''");
+        shown.as_str().is_some_and(|text| text.contains("\"amount\":\"")).then_some(())
+    });
+    browser.screenshot("console-bytes");
+}
+
+#[test]
+#[ignore = "nightly: browser"]
 fn every_page_fits_a_phone_in_light_and_dark() {
     let Some(browser) = Browser::start(PHONE) else { return };
     let (system, link) = demo();
@@ -122,6 +151,9 @@ fn every_page_fits_a_phone_in_light_and_dark() {
             ("finding", &*format!("/findings/{finding}")),
             ("days", "/days"),
             ("day", &*format!("/days/sandbox/{day}")),
+            ("quarantine", "/quarantine"),
+            ("notice", "/quarantine/0-2"),
+            ("bytes", "/bytes/quarantine/0-2"),
             ("search", "/search?what=none"),
             ("unfit", "/orders?state=none"),
             ("login", "/login"),

@@ -9,8 +9,8 @@ use super::{ORIGIN, SOON, Visitor, token_of};
 use crate::support::system::System;
 use crate::support::waits::{early_in_hour, until};
 
-const DECIDE: &str = "/decisions";
-const WITHDRAW: &str = "/withdrawals";
+pub const DECIDE: &str = "/decisions";
+pub const WITHDRAW: &str = "/withdrawals";
 
 /// A demo with flags on orders, compared with the partner's records: the flags are findings.
 fn compared() -> System {
@@ -48,7 +48,7 @@ fn subject(finding: &Value) -> String {
 
 impl Visitor<'_> {
     /// Sends what a person filled in, and returns the page that answers it.
-    fn decide(&self, path: &str, on: &[&str], fields: &str) -> String {
+    pub fn decide(&self, path: &str, on: &[&str], fields: &str) -> String {
         let on: String = on.iter().map(|on| format!("&on={}", on.replace(' ', "+"))).collect();
         let fields = format!("post_token={}{on}&{fields}", self.post_token());
         let answer = self.send(path, ORIGIN, &fields);
@@ -68,7 +68,7 @@ fn assert_only_own_forms_decide(visitor: &Visitor<'_>, other: &Visitor<'_>) {
             (ORIGIN, "reason=x", 403),
             (ORIGIN, &of_other, 403),
             (ORIGIN, &format!("{form}&on=../x"), 400),
-            (ORIGIN, &format!("{form}&accept=mine"), 400),
+            (ORIGIN, &format!("{form}&choice=mine"), 400),
             (ORIGIN, &"x".repeat(80_000), 400),
         ] {
             let answer = visitor.send(path, origin, fields);
@@ -93,10 +93,10 @@ fn two_people_decide_what_they_tick() {
     assert!(!vic.get("/findings").text().contains("name=\"on\""), "a viewer decides nothing");
 
     assert_only_own_forms_decide(&ann, &bob);
-    let ours = "accept=ours&reason=both+were+delivered&back=/findings";
+    let ours = "choice=ours&reason=both+were+delivered&back=/findings";
     let incomplete = [
-        ("accept=ours&reason=+", "There is no reason. Nothing has changed."),
-        ("reason=both+were+delivered", "No record is chosen as right. Nothing has changed."),
+        ("choice=ours&reason=+", "There is no reason. Nothing has changed."),
+        ("reason=both+were+delivered", "Nothing is chosen. Nothing has changed."),
     ];
     for (fields, said) in incomplete {
         let page = ann.decide(DECIDE, &[&one], fields);
@@ -159,7 +159,7 @@ fn two_people_decide_a_flag_on_its_order() {
     for said in [&*on, "Decide DOUBLE_PAYMENT", "What the partner&#39;s records say otherwise"] {
         assert!(page.contains(&said.replace("&#39;", "'")), "{said}: {page}");
     }
-    let partner = "accept=partner&reason=the+second+is+given+back";
+    let partner = "choice=partner&reason=the+second+is+given+back";
     let said = ann.decide(DECIDE, &[&on], partner);
     assert!(said.contains("waits for a second person"), "{said}");
     assert!(ann.get(&path).text().contains("Take your decision back"));
