@@ -7,6 +7,7 @@ mod backends;
 mod names;
 mod openapi;
 mod operation;
+mod process;
 mod quarantine;
 mod raw;
 mod reads;
@@ -24,8 +25,8 @@ use prometheus::{Encoder, TextEncoder};
 use self::answer::{Answer, Refusal, answer, bad, problem, read};
 pub(crate) use self::backends::{NoticeBackend, ReadBackend, RebuildBackend, ReconcileBackend};
 use self::router::Router;
+use self::state::NOT_WORKING;
 pub(crate) use self::state::{Admin, Life};
-use crate::readiness::ROLES;
 use payfold_api::demo::OPEN_ORDER;
 
 static DOCUMENT: LazyLock<String> =
@@ -61,6 +62,7 @@ fn router() -> Router {
     rebuild::route(&mut router);
     quarantine::route(&mut router);
     raw::route(&mut router);
+    process::route(&mut router);
     router
 }
 
@@ -73,14 +75,8 @@ async fn startupz(admin: Data<Admin>) -> HttpResponse {
 }
 
 async fn readyz(admin: Data<Admin>) -> HttpResponse {
-    if !admin.life.takes_work() {
-        return probe(Some("starting, draining or broken"));
-    }
-    let mut troubles = Vec::new();
-    for role in ROLES {
-        troubles.extend(admin.readiness.trouble(role).await);
-    }
-    probe(Some(troubles.join("; ")).filter(|troubles| !troubles.is_empty()))
+    let troubles = admin.troubles().await;
+    probe((!troubles.is_empty()).then(|| troubles.join("; ")))
 }
 
 /// Answers the readiness of one role, for a load balancer in front of its listener.
@@ -89,7 +85,7 @@ async fn readyz_of_role(role: web::Path<String>, admin: Data<Admin>) -> HttpResp
         return problem(404, "not_found", "this process has no such role that is asked about");
     }
     if !admin.life.takes_work() {
-        return probe(Some("starting, draining or broken"));
+        return probe(Some(NOT_WORKING));
     }
     probe(admin.readiness.trouble(&role).await)
 }

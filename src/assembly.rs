@@ -39,7 +39,8 @@ use crate::listener::Routes;
 use crate::opened::OpenedSystem;
 use crate::queries;
 use crate::readiness::{CheckoutStorage, IngestStorage, Readiness};
-use crate::roles::{RoleRuntime, RoleThread};
+use crate::roles::{RoleRuntime, RoleThread, Roles};
+use crate::traffic::Traffic;
 use crate::urls::Urls;
 use crate::wiring::CompactedCopy;
 
@@ -49,8 +50,9 @@ pub(crate) struct Assembly<'a> {
     pub(crate) urls: &'a Urls,
 }
 
-/// The services that admin calls use; `None` without their role.
+/// The roles of the process, and the services that admin calls use; `None` without their role.
 pub(crate) struct AdminServices {
+    pub(crate) roles: Roles,
     pub(crate) reconcile: Option<ReconcileService>,
     pub(crate) rebuilds: Option<RebuildService>,
 }
@@ -269,8 +271,13 @@ impl Assembly<'_> {
                 public_url: self.urls.public.clone(),
                 ingest: ingest.clone(),
             });
+        let traffic = Arc::new(Traffic::new(self.opened.registry.clone(), Arc::clone(&clock)));
+        Traffic::follow(&traffic);
         Ok(Admin {
+            roles: services.roles,
+            started_at: clock.now(),
             registry: self.opened.registry.clone(),
+            traffic,
             clock: Arc::clone(&self.opened.clock),
             log: log.clone(),
             reads: self.reads()?,

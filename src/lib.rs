@@ -31,6 +31,7 @@ mod server;
 mod settings;
 mod telemetry;
 mod timed_connection;
+mod traffic;
 mod urls;
 mod vault;
 mod wiring;

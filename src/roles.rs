@@ -45,6 +45,19 @@ impl Roles {
         }
     }
 
+    /// The names of these roles, as `--roles` takes them.
+    pub(crate) fn names(self) -> Vec<&'static str> {
+        let all = [
+            (self.ingest, "ingest"),
+            (self.checkout, "checkout"),
+            (self.projector, "projector"),
+            (self.reconciler, "reconciler"),
+            (self.console, "console"),
+            (self.sandbox, "sandbox"),
+        ];
+        all.into_iter().filter(|(is_asked, _)| *is_asked).map(|(_, name)| name).collect()
+    }
+
     /// The engines that these roles need. Ingest works without the order store; the console reads
     /// through admin listeners; the sandbox needs no engines, because a real partner would not have
     /// them.

@@ -167,7 +167,7 @@ impl RunningSystem {
             ingest.as_deref().map(|ingest| &**ingest),
             checkout.as_ref().map(|(checkout, _)| checkout.clone()),
         )?;
-        let services = AdminServices { reconcile, rebuilds };
+        let services = AdminServices { roles, reconcile, rebuilds };
         let admin = Data::new(assembly.admin(ingest.clone(), readiness, &life, services)?);
         let admin = listen_admin(admin_socket, admin_routes(&admin))?;
         let console = assembly.console(sockets.console.as_ref(), &admin.url, roles)?;

@@ -4,6 +4,7 @@
 pub mod call;
 pub mod decisions;
 pub mod demo;
+pub mod process;
 pub mod quarantine;
 pub mod raw;
 pub mod reads;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
+use futures_util::future;
 use payfold_api::call::{Call, CallMethod, Nothing, Problem, query_of};
 use payfold_api::reconcile::RUN;
 use reqwest::{Body, Client, Response};
@@ -13,6 +14,8 @@ use serde::de::DeserializeOwned;
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// Timeout of a call that may read every order before it answers.
 const SLOW_MAX: Duration = Duration::from_secs(300);
+/// Timeout of a call that every listener gets: a page waits for the slowest.
+const EACH_MAX: Duration = Duration::from_secs(5);
 /// Timeout of an upload.
 const UPLOAD_MAX: Duration = Duration::from_secs(3_600);
 /// How long an idle connection is kept: the listener closes it after 75 s.
@@ -100,6 +103,25 @@ impl PersonalClient<'_> {
             Ok(answer) => read(answer).await,
             Err(error) => Err(CallError::NoAnswer(said(&error))),
         }
+    }
+
+    /// Makes a call of every listener, at once. One that takes too long has no answer.
+    pub(crate) async fn each<A: DeserializeOwned>(
+        &self,
+        call: &Call<Nothing, A>,
+    ) -> Vec<(&str, Result<A, CallError>)> {
+        let asked = self.client.urls.iter().map(async |url| {
+            let answer = tokio::time::timeout(EACH_MAX, async {
+                let path = format!("{url}{}", call.path);
+                match self.send(call, &path, &Nothing {}).await {
+                    Ok(response) => read(response).await,
+                    Err(error) => Err(CallError::NoAnswer(said(&error))),
+                }
+            });
+            let late = || Err(CallError::NoAnswer(format!("no answer within {EACH_MAX:?}")));
+            (url.as_str(), answer.await.unwrap_or_else(|_| late()))
+        });
+        future::join_all(asked).await
     }
 
     /// The answer of the first listener that can be reached and runs the role for a call. Errors:

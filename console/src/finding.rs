@@ -56,7 +56,7 @@ fn render(row: &FindingRow, page: &FindingPage, session: &Session) -> Markup {
         (figures(finding, &OurCurrencies::new(&page.currencies)))
         @if let Some(query) = &row.query { (asked(query)) }
         (decisions(finding))
-        @if is_open && session.may(&DECIDE_FINDING) { (form(finding, session)) }
+        @if is_open && session.may(&DECIDE_FINDING) { (decision_fields(finding, session)) }
         @if !finding.lines.is_empty() { (lines(&finding.lines)) }
     }
 }
@@ -152,7 +152,7 @@ fn ended(earlier: &EarlierDecision) -> Markup {
 }
 
 /// The form that decides it.
-fn form(finding: &FindingChanged, session: &Session) -> Markup {
+fn decision_fields(finding: &FindingChanged, session: &Session) -> Markup {
     let subject = subject_of(finding);
     let first = first_decision(finding).map(|first| &first.author);
     DecisionFields::on(subject.path(), Choice::RECORDS).offered(&subject, first, session)

@@ -4,12 +4,13 @@
 //! browser, so that any process with the same session key serves them.
 //!
 //! `session` is that cookie, `gate` what every request passes, `client` how admin listeners are
-//! asked, `page` the frame of a page. `login`, `orders`, `order`, `search`, `findings`,
-//! `finding`, `days`, `day`, `quarantine`, `notice` and `bytes` are the pages, `decide` and `compare` what
-//! people send from them.
+//! asked, `page` the frame of a page. `login`, `overview`, `orders`, `order`, `search`, `findings`,
+//! `finding`, `days`, `day`, `quarantine`, `notice` and `bytes` are the pages, `decide` and
+//! `compare` what people send from them.
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
+mod alerts;
 mod bytes;
 mod choice;
 mod client;
@@ -28,6 +29,7 @@ mod notice;
 mod order;
 mod order_flags;
 mod orders;
+mod overview;
 mod page;
 mod problem;
 mod quarantine;
@@ -36,6 +38,7 @@ mod refused;
 mod search;
 mod session;
 mod subject;
+mod system;
 mod table;
 mod text;
 mod verdict;
@@ -140,7 +143,7 @@ pub fn upload_routes(console: &Data<Console>, config: &mut ServiceConfig) {
 pub fn routes(console: &Data<Console>, config: &mut ServiceConfig) {
     let pages = web::scope("")
         .wrap(from_fn(gate::pass))
-        .route("/", web::get().to(orders::lead))
+        .route("/", web::get().to(overview::show))
         .route("/style.css", web::get().to(page::style))
         .route("/icon.svg", web::get().to(page::icon))
         .route(redirect::LOGIN, web::get().to(login::show))

@@ -25,7 +25,7 @@ use crate::visit::Visit;
 
 /// A notice, and how the keys and profiles in force judge it.
 #[derive(Debug, Serialize)]
-struct NoticeContent {
+struct ShownNotice {
     notice: NoticeHistory,
     judged: JudgedNotice,
 }
@@ -42,12 +42,12 @@ pub(crate) async fn show(visit: Visit, position: Path<String>) -> Result<HttpRes
         Choice::Accept(_) | Choice::Dismiss => None,
     });
     let judged = visit.call(&JUDGE, &[&position], &Judge { because }).await?;
-    let content = NoticeContent { notice, judged };
+    let content = ShownNotice { notice, judged };
     let title = format!("Notice {}", content.notice.row.position);
     Ok(visit.answer(&title, &content, || content.render(&visit.session)))
 }
 
-impl NoticeContent {
+impl ShownNotice {
     fn render(&self, session: &Session) -> Markup {
         let row = &self.notice.row;
         let first = row.decision.as_ref().filter(|said| !said.decided).map(|said| &said.author);
@@ -67,7 +67,7 @@ impl NoticeContent {
                     }
                 }
             }
-            @if let (true, Some(subject)) = (is_open(row) && session.may(&DECIDE), subject_of(row)) {
+            @if is_open(row) && session.may(&DECIDE) && let Some(subject) = subject_of(row) {
                 (DecisionFields::on(subject.path(), choices(&row.notice.code))
                     .offered(&subject, first, session))
             }
@@ -95,14 +95,22 @@ impl NoticeContent {
                 @if let Some(read) = &self.judged.reads {
                     p { "It reports " b { (read.status) " of "
                         (money(read.amount.minor(), Some(read.currency))) } " for the order "
-                        a href={ "/orders/" (read.order) } { (isolated(read.order.order_id.as_str())) } "."
-                        @if is_open && read.needs_second_person { " A decision takes two people." } }
+                        a href={ "/orders/" (read.order) } {
+                            (isolated(read.order.order_id.as_str()))
+                        }
+                        "."
+                        @if is_open && read.needs_second_person {
+                            " A decision takes two people."
+                        }
+                    }
                 }
                 @if is_open {
                     p { b { "Usually: " } (usually(code)) "." }
                     p { b { "Do: " } (action(code)) "." }
                     @match &self.judged.problem {
-                        Some(problem) => p { b { "It can't be released now: " } (whole(problem)) "." },
+                        Some(problem) => p {
+                            b { "It can't be released now: " } (whole(problem)) "."
+                        },
                         None => p { "It can be released now." },
                     }
                 }

@@ -49,7 +49,7 @@ impl OrderFlags<'_> {
                     small { "decided, by the fact " code { (id) } }
                 }
                 @if raised.is_open() && self.session.may(&DECIDE_FLAG) {
-                    (self.form(raised))
+                    (self.decision_fields(raised))
                 }
             }
         }
@@ -65,7 +65,7 @@ impl OrderFlags<'_> {
     }
 
     /// The form that decides a flag.
-    fn form(&self, raised: &RaisedFlag) -> Markup {
+    fn decision_fields(&self, raised: &RaisedFlag) -> Markup {
         let subject = Subject::Flag(self.order.clone(), raised.flag, raised.evidence);
         let form = DecisionFields::on(subject.path(), Choice::RECORDS);
         let waits = self.decisions_on(raised).find(|row| row.status == DecisionStatus::Waiting);

@@ -10,13 +10,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure;
 use crate::field::{UnfitField, given, time_of};
-use crate::redirect::{self, address};
+use crate::redirect::address;
 use crate::table::{Head, table};
 use crate::text::{moment, money, state};
 use crate::visit::Visit;
 
 /// Orders on a page.
 const PAGE_ROWS: usize = 100;
+/// The flag in a filter for orders with any flag that a person has to look into.
+pub(crate) const ATTENTION: &str = "attention";
 
 /// Which orders are listed, as the page's address and its form have it. An empty text filters
 /// nothing.
@@ -34,12 +36,15 @@ impl OrderFilter {
     /// The filter as the admin listener takes it. Errors: what is wrong with which field.
     fn parse(&self) -> Result<ListOrders, UnfitField> {
         let state = given(&self.state, OrderState::parse, "a state, such as PAID")?;
-        let flag = given(&self.flag, Flag::parse, "a flag, such as DOUBLE_PAYMENT")?;
+        let attention = self.flag == ATTENTION;
+        let flag = if attention { "" } else { &self.flag };
+        let flag = given(flag, Flag::parse, "a flag, such as DOUBLE_PAYMENT")?;
         let time = |text: &str| given(text, time_of, "a time, such as 2026-01-31 23:59 (UTC)");
         let after = Some(self.after.clone()).filter(|after| !after.is_empty());
         let (since, before) = (time(&self.since)?, time(&self.before)?);
         let limit = Some(PAGE_ROWS);
-        Ok(ListOrders { state, flag, since, before, after, limit, ..ListOrders::default() })
+        let reference = None;
+        Ok(ListOrders { state, flag, attention, reference, since, before, after, limit })
     }
 
     /// The address of the page after this cursor.
@@ -47,11 +52,6 @@ impl OrderFilter {
         let next = Self { after: after.to_owned(), ..self.clone() };
         address("/orders", &next)
     }
-}
-
-/// Leads to the orders.
-pub(crate) async fn lead() -> HttpResponse {
-    redirect::to("/orders")
 }
 
 /// Lists orders.
@@ -77,6 +77,9 @@ fn render(filter: &OrderFilter, page: &OrderPage) -> Markup {
             label { "Open flag "
                 select name="flag" {
                     option value="" { "any or none" }
+                    option value=(ATTENTION) selected[filter.flag == ATTENTION] {
+                        "any high or critical"
+                    }
                     @for flag in Flag::ALL {
                         option value=(flag) selected[flag.as_str() == filter.flag] { (flag) }
                     }

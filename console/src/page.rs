@@ -54,6 +54,7 @@ fn bar(session: &Session) -> Markup {
         header.bar {
             a.brand href="/" { "Payfold" }
             nav aria-label="Pages" {
+                a href="/" { "Overview" }
                 a href="/orders" { "Orders" }
                 a href="/findings" { "Findings" }
                 a href="/days" { "Days" }

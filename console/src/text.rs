@@ -36,6 +36,18 @@ pub(crate) fn clock(time: Time) -> String {
     format!("{} UTC", second.replace('T', " "))
 }
 
+/// A length of time in its largest units: `3 d 2 h`, `2 h 5 min`, `12 min`, `40 s`.
+pub(crate) fn age(seconds: f64) -> String {
+    let seconds = seconds.max(0.0) as u64;
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min"),
+        (0, _, _) => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{days} d {} h", hours % 24),
+    }
+}
+
 /// Who decided, and who agreed.
 pub(crate) fn people(author: &Author, second: Option<&Author>) -> Markup {
     html! {
@@ -59,6 +71,15 @@ mod tests {
         let shown = money(150_000, Some(vnd)).into_string();
         assert_eq!(shown, "<span class=\"money\" title=\"150000 minor units\">150,000 VND</span>");
         assert_eq!(money(5, None).into_string(), "<span class=\"money\">5 minor units</span>");
+        for (seconds, text) in [
+            (-1.0, "0 s"),
+            (59.9, "59 s"),
+            (3_599.0, "59 min"),
+            (7_500.0, "2 h 5 min"),
+            (266_400.0, "3 d 2 h"),
+        ] {
+            assert_eq!(age(seconds), text);
+        }
         let time = Time::parse("2026-01-31T23:59:12.5Z").unwrap();
         assert_eq!(clock(time), "2026-01-31 23:59:12 UTC");
     }

@@ -14,7 +14,7 @@ use payfold_engines::orders::ViewEntry;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::ipn::Ipn;
-use payfold_schemas::order::{KnownFacts, Order, OrderState};
+use payfold_schemas::order::{Flag, KnownFacts, Order, OrderState};
 use payfold_schemas::position::Position;
 use payfold_schemas::record::FactRecord;
 use payfold_schemas::time::Time;
@@ -40,6 +40,8 @@ pub(crate) struct Changes {
     pub(crate) effects: Vec<Effect>,
     /// The states that orders came into, one for each change of state.
     pub(crate) entered: Vec<OrderState>,
+    /// The flags that orders got and that a person has to look into, one for each order and flag.
+    pub(crate) raised: Vec<Flag>,
 }
 
 /// How a batch is folded, and which of its changes are published.
@@ -111,8 +113,10 @@ fn fold_record(
         return;
     }
     let previous_state = (order.version > 0).then_some(order.summary.state);
+    let known: Vec<_> = order.summary.attention().collect();
     order.version = order.version.checked_add(1).expect("no log holds 2^64 records");
     order.summary = options.rules.summarize(&order.facts);
+    changes.raised.extend(order.summary.attention().filter(|flag| !known.contains(flag)));
     if previous_state != Some(order.summary.state) {
         changes.entered.push(order.summary.state);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use payfold_engines::clock::Clock;
 use payfold_schemas::chain::Head;
 use payfold_schemas::fact::Fact;
-use payfold_schemas::order::OrderState;
+use payfold_schemas::order::{Flag, OrderState};
 use payfold_schemas::position::Position;
 use payfold_schemas::time::Time;
 use prometheus::{
@@ -37,6 +37,7 @@ pub struct ProjectorMetrics {
     clock: Arc<dyn Clock>,
     facts: [[IntCounter; 4]; 8],
     entered: [IntCounter; 8],
+    raised: [IntCounter; 20],
     publish_failures: IntCounter,
     partitions: IntGauge,
     intake_partitions: IntGauge,
@@ -88,8 +89,15 @@ impl ProjectorMetrics {
             &["state"],
             registry
         )?;
+        let raised = register_int_counter_vec_with_registry!(
+            "payfold_projector_flags_raised_total",
+            "flags of severity high or critical that orders got",
+            &["flag"],
+            registry
+        )?;
         Ok(Self {
             clock,
+            raised: Flag::ALL.map(|flag| raised.with_label_values(&[flag.as_str()])),
             facts: KINDS.map(|kind| RESULTS.map(|result| facts.with_label_values(&[kind, result]))),
             entered: OrderState::ALL.map(|state| entered.with_label_values(&[state.as_str()])),
             publish_failures: register_int_counter_with_registry!(
@@ -169,6 +177,11 @@ impl ProjectorMetrics {
     pub(crate) fn state_entered(&self, state: OrderState) {
         let index = OrderState::ALL.iter().position(|other| *other == state);
         self.entered[index.expect("ALL has every state")].inc();
+    }
+
+    pub(crate) fn flag_raised(&self, flag: Flag) {
+        let index = Flag::ALL.iter().position(|other| *other == flag);
+        self.raised[index.expect("ALL has every flag")].inc();
     }
 
     /// Observes how long events took to become durable; `received` holds the times at which their
@@ -341,7 +354,7 @@ mod tests {
     use crate::fold::testkit::facts;
 
     #[test]
-    fn every_kind_and_state_has_its_own_counter() {
+    fn every_kind_state_and_flag_has_its_own_counter() {
         let registry = Registry::new();
         let metrics = ProjectorMetrics::new(&registry, Arc::new(SystemClock)).unwrap();
         let digest = payfold_schemas::digest::Digest::of_bytes(b"");
@@ -352,10 +365,12 @@ mod tests {
             metrics.fact_folded(&fact, Effect::Unchanged);
         }
         OrderState::ALL.into_iter().for_each(|state| metrics.state_entered(state));
+        Flag::ALL.into_iter().for_each(|flag| metrics.flag_raised(flag));
         for family in registry.gather() {
             let expected = match family.name() {
                 "payfold_projector_facts_total" => |labels: &str| labels.contains("unchanged"),
                 "payfold_projector_state_changes_total" => |_: &str| true,
+                "payfold_projector_flags_raised_total" => |_: &str| true,
                 _ => continue,
             };
             for metric in family.get_metric() {

@@ -10,18 +10,30 @@ use payfold_engines::clock::Clock;
 use payfold_engines::log::EventLog;
 use payfold_partners::directory::Directory;
 use payfold_partners::token::{Permission, TokenEntry};
+use payfold_schemas::time::Time;
 use prometheus::Registry;
 
 use super::answer::Refusal;
 use super::backends::{NoticeBackend, ReadBackend, RebuildBackend, ReconcileBackend};
 use crate::demo::DemoOrders;
 use crate::gauges::Gauges;
-use crate::readiness::Readiness;
+use crate::readiness::{ROLES, Readiness};
+use crate::roles::Roles;
+use crate::traffic::Traffic;
+
+/// The trouble of a process that takes no new work.
+pub(super) const NOT_WORKING: &str = "starting, draining or broken";
 
 /// The state that handlers of the admin listener use.
 pub(crate) struct Admin {
+    /// The roles of the process.
+    pub roles: Roles,
+    /// When it started.
+    pub started_at: Time,
     /// Every metric of the process.
     pub registry: Registry,
+    /// The traffic of partners.
+    pub traffic: Arc<Traffic>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The log; `None` if no role has engines.
@@ -68,6 +80,18 @@ impl Admin {
         let path = request.match_pattern().unwrap_or_default();
         tracing::warn!(%author, role, path, "refused: the role may not make this call");
         Err(Refusal::Forbidden { author, role, roles: permission.roles() })
+    }
+
+    /// Why roles of this process can't work.
+    pub(super) async fn troubles(&self) -> Vec<String> {
+        if !self.life.takes_work() {
+            return vec![NOT_WORKING.to_owned()];
+        }
+        let mut troubles = Vec::new();
+        for role in ROLES {
+            troubles.extend(self.readiness.trouble(role).await);
+        }
+        troubles
     }
 
     /// The backend of reconciliation. Errors: this process has no reconciler.

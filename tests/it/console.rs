@@ -2,6 +2,7 @@
 
 mod days;
 pub mod decisions;
+mod overview;
 mod quarantine;
 
 use std::rc::Rc;

@@ -45,6 +45,7 @@ pub(super) async fn run(
                 metrics.fact_folded(&record.fact, *effect);
             }
             changes.entered.iter().for_each(|state| metrics.state_entered(*state));
+            changes.raised.iter().for_each(|flag| metrics.flag_raised(*flag));
             (orders, changes)
         })
         .await?;

@@ -38,6 +38,9 @@ fn support_finds_an_order_with_mouse_and_keyboard() {
     browser.goto(&link);
     opens(&browser, "Log in");
     browser.click("main button");
+    opens(&browser, "Overview");
+    browser.screenshot("console-overview");
+    browser.click("nav a[href='/orders']");
     opens(&browser, "Orders");
     browser.screenshot("console-orders");
     let listed = system.payfold(&["order", "list", "--flag", "DOUBLE_PAYMENT", "--output", "json"]);
@@ -46,7 +49,7 @@ fn support_finds_an_order_with_mouse_and_keyboard() {
     // The first stop of the keyboard skips the bar; the search is some stops behind it.
     browser.press(&[Key::Tab]);
     assert_eq!(browser.ask("return document.activeElement.className"), "skip");
-    browser.press(&[Key::Tab; 6]);
+    browser.press(&[Key::Tab; 7]);
     assert_eq!(browser.ask("return document.activeElement.id"), "search");
     browser.type_text(&format!("{}\n", text("reference")));
     opens(&browser, &format!("Order {}", text("orderId")));
@@ -67,7 +70,7 @@ fn finance_decides_all_of_a_kind_at_once() {
     compare(&system);
     browser.goto(&link);
     browser.click("main button");
-    opens(&browser, "Orders");
+    opens(&browser, "Overview");
     browser.click("nav a[href='/findings']");
     opens(&browser, "Findings");
     browser.screenshot("console-findings");
@@ -102,7 +105,7 @@ fn an_engineer_finds_why_a_notice_was_refused() {
     let (_system, link) = demo();
     browser.goto(&link);
     browser.click("main button");
-    opens(&browser, "Orders");
+    opens(&browser, "Overview");
     browser.click("nav a[href='/quarantine']");
     opens(&browser, "Quarantine");
     browser.screenshot("console-quarantine");
@@ -135,7 +138,7 @@ fn every_page_fits_a_phone_in_light_and_dark() {
     opens(&browser, "Log in");
     browser.goto(&link);
     browser.click("main button");
-    opens(&browser, "Orders");
+    opens(&browser, "Overview");
     let listed = system.payfold(&["order", "list", "--flag", "DOUBLE_PAYMENT", "--output", "json"]);
     let order = listed.rows()[0]["orderId"].as_str().expect("an id").to_owned();
     let listed = system.payfold(&["reconcile", "findings", "--open", "--output", "json"]);
@@ -145,6 +148,7 @@ fn every_page_fits_a_phone_in_light_and_dark() {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         browser.command("Emulation.setEmulatedMedia", json!({ "features": features }));
         for (name, path) in [
+            ("overview", "/"),
             ("orders", "/orders"),
             ("order", &*format!("/orders/sandbox/DEMO/{order}")),
             ("findings", "/findings"),

@@ -1,0 +1,233 @@
+//! Owns the first page: what needs somebody, the figures behind it, and how partners and processes
+//! are.
+
+use actix_web::{Error, HttpResponse};
+use maud::{Markup, html};
+use payfold_api::process::{INTERVAL_S, PartnerTraffic, TrafficInterval};
+use payfold_api::reads::NOTICES;
+use payfold_report::text::{count, isolated, whole};
+use payfold_schemas::time::Time;
+use payfold_views::quarantine::{ListNotices, NoticePage};
+use serde::Serialize;
+
+use crate::alerts::{Alert, Urgency, Watched};
+use crate::client::CallError;
+use crate::failure;
+use crate::system::{Process, System, silent_for};
+use crate::table::{Head, table};
+use crate::text::{age, moment};
+use crate::visit::Visit;
+
+/// The intervals of an hour.
+const HOUR_INTERVALS: i64 = 3_600 / INTERVAL_S;
+/// Notices that are counted for the page.
+const NOTICES_MAX: usize = 50;
+
+/// What the page has.
+#[derive(Debug, Serialize)]
+struct Overview {
+    alerts: Vec<Alert>,
+    traffic: Vec<PartnerTraffic>,
+    #[serde(flatten)]
+    system: System,
+    #[serde(skip)]
+    now: Time,
+}
+
+/// Shows how the system is.
+pub(crate) async fn show(visit: Visit) -> Result<HttpResponse, Error> {
+    let client = visit.console.client.with(&visit.session.token);
+    let failed = |error| failure::failed(&visit.request, &error);
+    let system = System::read(&client).await.map_err(failed)?;
+    let of_undecided =
+        ListNotices { open: true, limit: Some(NOTICES_MAX), ..ListNotices::default() };
+    let notices: Option<NoticePage> = match client.call(&NOTICES, &[], &of_undecided).await {
+        Ok(page) => Some(page),
+        Err(CallError::NoSession) => return Err(failed(CallError::NoSession)),
+        // The list of processes says which does not answer.
+        Err(CallError::NoAnswer(_) | CallError::Refused(..)) => None,
+    };
+    let now = (visit.console.now)();
+    let alerts = Watched { system: &system, notices: notices.as_ref(), now }.alerts();
+    let overview = Overview { alerts, traffic: system.traffic(), system, now };
+    Ok(visit.answer("Overview", &overview, || overview.render()))
+}
+
+impl Overview {
+    fn render(&self) -> Markup {
+        html! {
+            h1 { "Overview" }
+            (self.needs())
+            (self.figures())
+            h2 { "Partners" }
+            (self.partners())
+            h2 { "Processes" }
+            (self.processes())
+        }
+    }
+
+    /// What needs somebody.
+    fn needs(&self) -> Markup {
+        let tone = match self.alerts.first().map(|alert| alert.urgency) {
+            Some(Urgency::Page) => "bad",
+            Some(Urgency::Ticket) => "open",
+            None => "good",
+        };
+        html! {
+            section.verdict.(tone) aria-label="What needs somebody" {
+                @if self.alerts.is_empty() {
+                    h2 { "Nothing needs anybody now" }
+                } @else {
+                    h2 { "What needs somebody" }
+                    ul.alerts {
+                        @for alert in &self.alerts { li { (needed(alert)) } }
+                    }
+                }
+            }
+        }
+    }
+
+    fn figures(&self) -> Markup {
+        let sum_of_largest = |metric: &str, label: &str| {
+            self.system.largest(metric, label).into_values().sum::<f64>() as u64
+        };
+        let lag = self.system.largest("payfold_projector_lag_seconds", "partition");
+        let lag = lag.into_values().fold(0.0, f64::max);
+        let (mut accepted, mut refused) = (0, 0);
+        for interval in self.traffic.iter().flat_map(|traffic| self.last_hour(traffic)) {
+            accepted += interval.accepted;
+            refused += interval.refused;
+        }
+        html! {
+            dl.facts {
+                div { dt { "Notices in the last hour" } dd { (count(accepted)) " accepted, "
+                    (count(refused)) " refused" } }
+                div { dt { "Open findings" } dd { a href="/findings" {
+                    (count(sum_of_largest("payfold_reconciler_findings_open", "code"))) } } }
+                div { dt { "Facts wait to be folded for" } dd { (age(lag)) } }
+                div { dt { "Questions that partners owe an answer" } dd {
+                    (count(sum_of_largest("payfold_reconciler_queries_waiting", ""))) } }
+            }
+        }
+    }
+
+    fn partners(&self) -> Markup {
+        let heads = [
+            Head::Text("Partner"),
+            Head::Text("Last notice"),
+            Head::Number("Accepted in the last hour"),
+            Head::Number("Refused"),
+            Head::Text("The last hour"),
+        ];
+        let rows = html! {
+            @for traffic in &self.traffic { (self.partner(traffic)) }
+        };
+        html! {
+            @if self.traffic.is_empty() {
+                p { "No process that answers receives notices." }
+            } @else {
+                (table("Partners", &heads, &rows))
+            }
+        }
+    }
+
+    fn partner(&self, traffic: &PartnerTraffic) -> Markup {
+        let hour = self.last_hour(traffic);
+        let sum = |part: fn(&TrafficInterval) -> u64| count(hour.iter().map(part).sum());
+        let ago = traffic.last_accepted.map(|last| self.now.nanos_since(last) as f64 / 1e9);
+        html! {
+            tr {
+                th scope="row" {
+                    @if traffic.partner.is_empty() { "no known partner" }
+                    @else { (traffic.partner) }
+                }
+                td {
+                    @match (traffic.last_accepted, ago) {
+                        (Some(last), Some(ago)) => { (age(ago)) " ago" small { (moment(last)) } },
+                        _ => "none since the start",
+                    }
+                    @if silent_for(traffic, self.now).is_some() {
+                        " " span.badge.critical { "silent" }
+                    }
+                }
+                td.num { (sum(|interval| interval.accepted)) }
+                td.num { (sum(|interval| interval.refused)) }
+                td { (self.bars(&hour)) }
+            }
+        }
+    }
+
+    /// The intervals of the last hour.
+    fn last_hour(&self, traffic: &PartnerTraffic) -> Vec<TrafficInterval> {
+        let first = self.now.plus_ms(-3_600_000);
+        traffic.intervals.iter().filter(|interval| interval.from > first).copied().collect()
+    }
+
+    /// A bar for each five minutes of the last hour, as high as its notices: refused ones on top.
+    fn bars(&self, hour: &[TrafficInterval]) -> Markup {
+        let most = hour.iter().map(|one| one.accepted + one.refused).max().unwrap_or(1).max(1);
+        let bars = hour.iter().map(|interval| {
+            let ago = self.now.nanos_since(interval.from) / 1_000_000_000 / INTERVAL_S;
+            let height = |notices: u64| (notices * 20).div_ceil(most);
+            let (accepted, refused) = (height(interval.accepted), height(interval.refused));
+            ((HOUR_INTERVALS - 1 - ago) * 8, accepted, refused)
+        });
+        html! {
+            svg.bars viewBox="0 0 96 40" width="96" height="40" role="img"
+                aria-label="notices by five minutes" {
+                @for (x, accepted, refused) in bars {
+                    rect.accepted x=(x) y=(40 - accepted) width="7" height=(accepted) {}
+                    rect.refused x=(x) y=(40 - accepted - refused) width="7" height=(refused) {}
+                }
+            }
+        }
+    }
+
+    fn processes(&self) -> Markup {
+        let heads = ["Admin listener", "Version", "Roles", "Up since", "State"].map(Head::Text);
+        let rows = html! { @for process in &self.system.processes { (process_row(process)) } };
+        table("Processes", &heads, &rows)
+    }
+}
+
+/// One thing that needs somebody.
+fn needed(alert: &Alert) -> Markup {
+    html! {
+        @match alert.urgency {
+            Urgency::Page => span.badge.critical { "now" },
+            Urgency::Ticket => span.badge.high { "today" },
+        }
+        " " (whole(&alert.what)) ". "
+        b { "Do: " }
+        @match &alert.page {
+            Some(page) => a href=(page) { (alert.first) },
+            None => (alert.first),
+        }
+        ". " small { (alert.name) }
+    }
+}
+
+fn process_row(process: &Process) -> Markup {
+    html! {
+        tr {
+            th scope="row" { (isolated(&process.url)) }
+            @match (&process.state, &process.problem) {
+                (Some(state), _) => {
+                    td { (isolated(&state.version)) }
+                    td { (state.roles.join(", ")) }
+                    td { (moment(state.started_at)) }
+                    td {
+                        @if state.troubles.is_empty() { span.badge.paid { "works" } }
+                        @for trouble in &state.troubles {
+                            span.badge.critical { "does not work" } " " (whole(trouble))
+                        }
+                    }
+                },
+                (None, problem) => td colspan="4" {
+                    span.badge.critical { "does not answer" } " "
+                    (whole(problem.as_deref().unwrap_or_default()))
+                },
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The first page of the console: what needs somebody, and how partners and processes are.
+
+use serde_json::Value;
+
+use super::decisions::compare;
+use super::{Visitor, token_of};
+use crate::support::system::{Home, System};
+
+/// The names of what needs somebody, without what depends on the machine.
+fn needs(page: &Value) -> Vec<&str> {
+    let names = page["alerts"].as_array().expect("alerts").iter();
+    let names = names.map(|alert| alert["name"].as_str().expect("a name"));
+    names.filter(|name| *name != "CapacityOrKeyEnding").collect()
+}
+
+#[test]
+fn the_first_page_has_what_needs_somebody() {
+    let system = System::demo();
+    let visitor = Visitor::log_in(&system, &token_of(&system, "vic", "viewer"));
+    assert_eq!(needs(&visitor.json("/").json()), [] as [&str; 0]);
+    let pay = ["--count", "8", "--trouble", "stale,second-ref", "--seed", "7"];
+    system.payfold(&[&["demo", "pay"][..], &pay].concat()).ok();
+    compare(&system);
+    let page = visitor.json("/").json();
+    assert_eq!(
+        needs(&page),
+        ["MoneyAtRisk", "OrderFlagsOpen", "OrderFlagsRaised", "SignedQuarantine"],
+        "{page}"
+    );
+    let traffic = &page["traffic"][0];
+    assert_eq!(traffic["partner"], "sandbox");
+    let accepted = &traffic["intervals"].as_array().expect("intervals").last().expect("one");
+    assert!(accepted["accepted"].as_u64() >= Some(4), "{traffic}");
+    assert!(accepted["refused"].as_u64() >= Some(1), "{traffic}");
+    let process = &page["processes"][0];
+    let all = ["ingest", "checkout", "projector", "reconciler", "console", "sandbox"];
+    assert_eq!(process["roles"], serde_json::json!(all));
+    assert_eq!(process["troubles"], serde_json::json!([]));
+    let raised = &page["alerts"][2];
+    let of_raised = visitor.json(raised["page"].as_str().expect("a page")).json();
+    assert!(of_raised["orders"].as_array().is_some_and(|orders| orders.len() == 4), "{raised}");
+    let text = visitor.get("/").text();
+    for said in
+        ["What needs somebody", "At risk by open findings: ", "href=\"/quarantine\"", "works"]
+    {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+}
+
+#[test]
+fn a_process_that_does_not_answer_is_named() {
+    let system = System::demo();
+    let token = token_of(&system, "vic", "viewer");
+    let admin_urls = format!("http://127.0.0.1:1,http://{}", system.admin());
+    let home = Home::configured("");
+    let apart = home.boot_as("console", &[("PAYFOLD_CONSOLE__ADMIN_URLS", &admin_urls)]);
+    let visitor = Visitor::log_in(&apart, &token);
+    let page = visitor.json("/").json();
+    assert_eq!(needs(&page), ["Down"], "{page}");
+    assert_eq!(page["processes"][0]["url"], "http://127.0.0.1:1");
+    system.kill();
+    let answer = visitor.get("/");
+    assert_eq!(answer.status, 200);
+    let text = answer.text();
+    assert_eq!(text.matches("does not answer").count(), 4, "each twice: {text}");
+    assert!(text.contains("No process that answers folds facts"), "{text}");
+}
