@@ -440,9 +440,9 @@ mod tests {
     fn alerts_have_the_names_that_prometheus_has() {
         let rules: BTreeSet<_> =
             RULES.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
-        let own = include_str!("alerts.rs");
+        let (own, _) = include_str!("alerts.rs").split_once("mod tests").unwrap();
         for name in rules {
-            let is_known = own.contains(&format!("\"{name}\","));
+            let is_known = own.contains(&format!("\"{name}\""));
             assert!(is_known || OVER_TIME.contains(&name), "{name}");
         }
     }
