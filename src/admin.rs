@@ -2,6 +2,7 @@
 //! with a role that may make it, and the token's name is the author of the change. The listener is
 //! on loopback by default. `/openapi.json` describes its calls.
 
+mod accounts;
 mod answer;
 mod backends;
 mod names;
@@ -63,6 +64,7 @@ fn router() -> Router {
     quarantine::route(&mut router);
     raw::route(&mut router);
     process::route(&mut router);
+    accounts::route(&mut router);
     router
 }
 

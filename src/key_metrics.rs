@@ -75,7 +75,7 @@ impl Collector for KeyTimes {
 
 /// The channels of an account that have keys of their own, without those that fall back to another
 /// channel's.
-fn own_keys(account: &Account) -> impl Iterator<Item = (Channel, &KeySet)> {
+pub(crate) fn own_keys(account: &Account) -> impl Iterator<Item = (Channel, &KeySet)> {
     Channel::ALL
         .into_iter()
         .map(|channel| (channel, account.keys_of(channel)))

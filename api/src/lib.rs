@@ -1,6 +1,7 @@
 //! Owns the calls of the admin listener: the path, the request and the answer of each. The
 //! listener, the commands and `/openapi.json` use these definitions.
 
+pub mod accounts;
 pub mod call;
 pub mod decisions;
 pub mod demo;

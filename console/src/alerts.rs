@@ -210,7 +210,12 @@ impl Watched<'_> {
                 alerts.push(Alert::ticket(name, what, "make room on that disk"));
             }
         }
-        let ends = self.system.largest("payfold_key_covered_until_timestamp_seconds", "partner");
+        let mut ends = BTreeMap::new();
+        let covered = "payfold_key_covered_until_timestamp_seconds";
+        for Measured { label: partner, value, .. } in self.system.values(covered, "partner") {
+            let first = ends.entry(partner).or_insert(value);
+            *first = value.min(*first);
+        }
         for (partner, until) in ends {
             let left = -self.since(until);
             if left < KEY_END_S {
@@ -346,6 +351,7 @@ mod tests {
         engine_log_bytes{topic=intake} 1
         engine_disk_free_bytes 5000000000
         key_covered_until_timestamp_seconds{partner=p,merchant=M,channel=ipn} 9244801
+        key_covered_until_timestamp_seconds{partner=p,merchant=M,channel=create} 99999999
         vault_stale 0
         reconciler_money_at_risk_minor{currency=VND} 0
         reconciler_flags_open{flag=DOUBLE_PAYMENT,severity=critical} 0

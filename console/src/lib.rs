@@ -5,8 +5,8 @@
 //!
 //! `session` is that cookie, `gate` what every request passes, `client` how admin listeners are
 //! asked, `page` the frame of a page. `login`, `overview`, `orders`, `order`, `search`, `findings`,
-//! `finding`, `days`, `day`, `quarantine`, `notice` and `bytes` are the pages, `decide` and
-//! `compare` what people send from them.
+//! `finding`, `days`, `day`, `quarantine`, `notice`, `bytes`, `partners` and `partner` are
+//! the pages, `decide` and `compare` what people send from them.
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
@@ -31,6 +31,8 @@ mod order_flags;
 mod orders;
 mod overview;
 mod page;
+mod partner;
+mod partners;
 mod problem;
 mod quarantine;
 mod redirect;
@@ -160,6 +162,8 @@ pub fn routes(console: &Data<Console>, config: &mut ServiceConfig) {
         .route("/findings/{finding}", web::get().to(finding::show))
         .route("/quarantine", web::get().to(quarantine::list))
         .route("/quarantine/{position}", web::get().to(notice::show))
+        .route("/partners", web::get().to(partners::list))
+        .route("/partners/{partner}", web::get().to(partner::show))
         .route("/bytes/{topic}/{position}", web::get().to(bytes::ask))
         .route("/bytes/{topic}/{position}", web::post().to(bytes::show))
         .route(decide::DECISIONS, web::post().to(decide::decide))

@@ -88,9 +88,7 @@ impl Overview {
     }
 
     fn figures(&self) -> Markup {
-        let sum_of_largest = |metric: &str, label: &str| {
-            self.system.largest(metric, label).into_values().sum::<f64>() as u64
-        };
+        let total = |metric: &str| count(self.system.total(metric) as u64);
         let lag = self.system.largest("payfold_projector_lag_seconds", "partition");
         let lag = lag.into_values().fold(0.0, f64::max);
         let (mut accepted, mut refused) = (0, 0);
@@ -103,10 +101,10 @@ impl Overview {
                 div { dt { "Notices in the last hour" } dd { (count(accepted)) " accepted, "
                     (count(refused)) " refused" } }
                 div { dt { "Open findings" } dd { a href="/findings" {
-                    (count(sum_of_largest("payfold_reconciler_findings_open", "code"))) } } }
+                    (total("payfold_reconciler_findings_open")) } } }
                 div { dt { "Facts wait to be folded for" } dd { (age(lag)) } }
                 div { dt { "Questions that partners owe an answer" } dd {
-                    (count(sum_of_largest("payfold_reconciler_queries_waiting", ""))) } }
+                    (total("payfold_reconciler_queries_waiting")) } }
             }
         }
     }
@@ -134,22 +132,13 @@ impl Overview {
     fn partner(&self, traffic: &PartnerTraffic) -> Markup {
         let hour = self.last_hour(traffic);
         let sum = |part: fn(&TrafficInterval) -> u64| count(hour.iter().map(part).sum());
-        let ago = traffic.last_accepted.map(|last| self.now.nanos_since(last) as f64 / 1e9);
         html! {
             tr {
                 th scope="row" {
                     @if traffic.partner.is_empty() { "no known partner" }
-                    @else { (traffic.partner) }
+                    @else { a href={ "/partners/" (traffic.partner) } { (traffic.partner) } }
                 }
-                td {
-                    @match (traffic.last_accepted, ago) {
-                        (Some(last), Some(ago)) => { (age(ago)) " ago" small { (moment(last)) } },
-                        _ => "none since the start",
-                    }
-                    @if silent_for(traffic, self.now).is_some() {
-                        " " span.badge.critical { "silent" }
-                    }
-                }
+                td { (last_notice(traffic, self.now)) }
                 td.num { (sum(|interval| interval.accepted)) }
                 td.num { (sum(|interval| interval.refused)) }
                 td { (self.bars(&hour)) }
@@ -187,6 +176,19 @@ impl Overview {
         let heads = ["Admin listener", "Version", "Roles", "Up since", "State"].map(Head::Text);
         let rows = html! { @for process in &self.system.processes { (process_row(process)) } };
         table("Processes", &heads, &rows)
+    }
+}
+
+/// When a partner was heard last.
+pub(crate) fn last_notice(traffic: &PartnerTraffic, now: Time) -> Markup {
+    html! {
+        @match traffic.last_accepted {
+            Some(last) => {
+                (age(now.nanos_since(last) as f64 / 1e9)) " ago" small { (moment(last)) }
+            },
+            None => "none since the processes started",
+        }
+        @if silent_for(traffic, now).is_some() { " " span.badge.critical { "silent" } }
     }
 }
 

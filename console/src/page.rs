@@ -59,6 +59,7 @@ fn bar(session: &Session) -> Markup {
                 a href="/findings" { "Findings" }
                 a href="/days" { "Days" }
                 a href="/quarantine" { "Quarantine" }
+                a href="/partners" { "Partners" }
             }
             form.search role="search" action="/search" {
                 label.unseen for="search" { "Find an order" }

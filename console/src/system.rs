@@ -77,6 +77,34 @@ impl System {
         largest
     }
 
+    /// What a process measures of what several measure alike: the largest sum of a metric in one.
+    pub(crate) fn total(&self, metric: &str) -> f64 {
+        let mut totals = BTreeMap::<&str, f64>::new();
+        for Measured { url, value, .. } in self.values(metric, "") {
+            *totals.entry(url).or_default() += value;
+        }
+        totals.into_values().fold(0.0, f64::max)
+    }
+
+    /// The sums of a metric of a partner over all processes, by a label, without those that are 0.
+    pub(crate) fn of_partner<'s>(
+        &'s self,
+        metric: &str,
+        partner: &str,
+        label: &str,
+    ) -> BTreeMap<&'s str, f64> {
+        let states = self.processes.iter().filter_map(|one| one.state.as_ref());
+        let samples = states.flat_map(|state| &state.samples);
+        let mut sums = BTreeMap::new();
+        for sample in samples.filter(|sample| sample.name == metric && sample.value > 0.0) {
+            let of_partner = sample.labels.get("partner").is_some_and(|known| known == partner);
+            if let Some(name) = sample.labels.get(label).filter(|_| of_partner) {
+                *sums.entry(name.as_str()).or_default() += sample.value;
+            }
+        }
+        sums
+    }
+
     /// The sum of a metric over all processes; `None` if none has it.
     pub(crate) fn sum(&self, metric: &str) -> Option<f64> {
         self.values(metric, "").map(|one| one.value).reduce(|sum, value| sum + value)

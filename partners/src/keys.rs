@@ -4,6 +4,7 @@
 
 use payfold_schemas::ids::KeyId;
 use payfold_schemas::time::Time;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::{ClientCertificate, PrivateKey};
@@ -23,7 +24,7 @@ pub(crate) const UNWRAP_BYTES_MIN: usize = 16;
 pub(crate) const BODY_BYTES_MIN: usize = 32;
 
 /// The use of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Channel {
     /// Verifies notices (contract 4.2). Also used for creates and returns if those have no keys.
@@ -235,7 +236,7 @@ impl Key {
     }
 
     /// The beginning of its validity, inclusive.
-    pub(crate) fn valid_from(&self) -> Time {
+    pub fn valid_from(&self) -> Time {
         self.valid_from
     }
 

@@ -3,6 +3,7 @@
 mod days;
 pub mod decisions;
 mod overview;
+mod partners;
 mod quarantine;
 
 use std::rc::Rc;

@@ -49,7 +49,7 @@ fn support_finds_an_order_with_mouse_and_keyboard() {
     // The first stop of the keyboard skips the bar; the search is some stops behind it.
     browser.press(&[Key::Tab]);
     assert_eq!(browser.ask("return document.activeElement.className"), "skip");
-    browser.press(&[Key::Tab; 7]);
+    browser.press(&[Key::Tab; 8]);
     assert_eq!(browser.ask("return document.activeElement.id"), "search");
     browser.type_text(&format!("{}\n", text("reference")));
     opens(&browser, &format!("Order {}", text("orderId")));
@@ -125,6 +125,11 @@ fn an_engineer_finds_why_a_notice_was_refused() {
         shown.as_str().is_some_and(|text| text.contains("\"amount\":\"")).then_some(())
     });
     browser.screenshot("console-bytes");
+    browser.click("nav a[href='/partners']");
+    opens(&browser, "Partners");
+    browser.click("tbody a");
+    opens(&browser, "Partner sandbox");
+    browser.screenshot("console-partner");
 }
 
 #[test]
@@ -158,6 +163,8 @@ fn every_page_fits_a_phone_in_light_and_dark() {
             ("quarantine", "/quarantine"),
             ("notice", "/quarantine/0-2"),
             ("bytes", "/bytes/quarantine/0-2"),
+            ("partners", "/partners"),
+            ("partner", "/partners/sandbox"),
             ("search", "/search?what=none"),
             ("unfit", "/orders?state=none"),
             ("login", "/login"),

@@ -1,0 +1,168 @@
+//! Owns the page of one partner: its accounts and keys, what its notices were answered, and how its
+//! calls went.
+
+use actix_web::web::Path;
+use actix_web::{Error, HttpResponse};
+use maud::{Markup, html};
+use payfold_api::accounts::{AccountInForce, KeyInForce};
+use payfold_report::text::{count, isolated};
+use payfold_schemas::time::Time;
+
+use crate::failure;
+use crate::overview::last_notice;
+use crate::partners::{self, PartnerState};
+use crate::system::System;
+use crate::table::{Head, table};
+use crate::text::moment;
+use crate::visit::Visit;
+
+/// Shows a partner.
+pub(crate) async fn show(visit: Visit, partner: Path<String>) -> Result<HttpResponse, Error> {
+    let (partners, system) = partners::read(&visit).await?;
+    let Some(state) = partners.get(&*partner) else {
+        let detail = format!("There is no account at a partner {partner}.");
+        return Err(failure::missing(&visit.request, &detail));
+    };
+    let page =
+        PartnerPage { partner: &partner, state, system: &system, now: (visit.console.now)() };
+    Ok(visit.answer(&format!("Partner {partner}"), state, || page.render()))
+}
+
+struct PartnerPage<'p> {
+    partner: &'p str,
+    state: &'p PartnerState,
+    system: &'p System,
+    now: Time,
+}
+
+impl PartnerPage<'_> {
+    fn render(&self) -> Markup {
+        let first = self.state.accounts.first();
+        html! {
+            @if let Some(first) = first {
+                p.over { "Profile version " (first.profile_version) ", " (first.stage) }
+            }
+            h1 { "Partner " (self.partner) }
+            dl.facts {
+                div { dt { "Last notice" } dd { (last_notice(&self.state.traffic, self.now)) } }
+                div { dt { "Refused, and signed" } dd {
+                    a href={ "/quarantine?partner=" (self.partner) } { "quarantine" } } }
+                div { dt { "What its records say otherwise" } dd {
+                    a href={ "/findings?partner=" (self.partner) } { "findings" } } }
+                div { dt { "Compared" } dd {
+                    a href={ "/days?partner=" (self.partner) } { "days" } } }
+            }
+            @for account in &self.state.accounts { (self.account(account)) }
+            h2 { "Answers to its notices" }
+            (self.counts("payfold_ingest_requests_total", "code", "Answer"))
+            h2 { "Our calls to create payments" }
+            (self.counts("payfold_checkout_creates_total", "outcome", "Outcome"))
+        }
+    }
+
+    fn account(&self, account: &AccountInForce) -> Markup {
+        let heads = [
+            Head::Text("Key"),
+            Head::Text("For"),
+            Head::Text("From"),
+            Head::Text("Until"),
+            Head::Text("State"),
+            Head::Number("Notices it signed"),
+        ];
+        let rows = html! { @for key in &account.keys { (self.key(account, key)) } };
+        html! {
+            h2 {
+                "Account " (account.merchant_code) " "
+                @if !account.enabled { span.badge.high { "disabled" } }
+            }
+            p {
+                @if account.allow_sources.is_empty() { "Its notices may come from anywhere. " }
+                @else { "Its notices may come from " (account.allow_sources.join(", ")) ". " }
+                @if let Some(rate) = account.rate_per_s { "At most " (rate) " in a second." }
+            }
+            (table(&format!("Keys of {}", account.merchant_code), &heads, &rows))
+        }
+    }
+
+    fn key(&self, account: &AccountInForce, key: &KeyInForce) -> Markup {
+        let uses = self.system.of_partner("payfold_ingest_key_uses_total", self.partner, "key_id");
+        html! {
+            tr {
+                th scope="row" { code { (key.id) } }
+                td { (key.channel.name()) }
+                td { (moment(key.valid_from)) }
+                td { @if let Some(until) = key.valid_until { (moment(until)) } @else { "–" } }
+                td { (standing(account, key, self.now)) }
+                td.num {
+                    @match uses.get(key.id.as_str()) {
+                        Some(uses) if key.channel.name() == "ipn" => (count(*uses as u64)),
+                        _ => "–",
+                    }
+                }
+            }
+        }
+    }
+
+    /// A table of counts since the processes started.
+    fn counts(&self, metric: &str, label: &str, head: &'static str) -> Markup {
+        let counts = self.system.of_partner(metric, self.partner, label);
+        let heads = [Head::Text(head), Head::Number("Since the processes started")];
+        let rows = html! {
+            @for (name, counted) in &counts {
+                tr { th scope="row" { (isolated(name)) } td.num { (count(*counted as u64)) } }
+            }
+        };
+        html! {
+            @if counts.is_empty() { p { "None since the processes started." } }
+            @else { (table(head, &heads, &rows)) }
+        }
+    }
+}
+
+/// Whether a key counts now.
+fn standing(account: &AccountInForce, key: &KeyInForce, now: Time) -> Markup {
+    let is_valid =
+        |key: &KeyInForce| key.valid_from <= now && key.valid_until.is_none_or(|until| now < until);
+    let is_newer =
+        |other: &&KeyInForce| other.channel == key.channel && other.valid_from > key.valid_from;
+    let is_replaced = account.keys.iter().filter(is_newer).any(is_valid);
+    html! {
+        @if key.valid_until.is_some_and(|until| until <= now) { span.badge { "ended" } }
+        @else if key.valid_from > now { span.badge { "next" } }
+        @else if is_replaced { span.badge.high { "old" } }
+        @else { span.badge.paid { "current" } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_next_then_current_then_old_then_ended() {
+        let key = |id: &str, channel: &str, from: u32, until: Option<u32>| {
+            let at = |day: u32| format!("2026-01-{day:02}T00:00:00Z");
+            serde_json::json!({ "id": id, "channel": channel, "validFrom": at(from),
+                "validUntil": until.map(at) })
+        };
+        let keys =
+            [key("a", "ipn", 2, Some(20)), key("b", "ipn", 10, None), key("c", "create", 12, None)];
+        let account = serde_json::json!({ "partner": "p", "merchantCode": "M", "enabled": true,
+            "stage": "live", "profileVersion": 1, "allowSources": [], "ratePerS": null,
+            "keys": keys });
+        let account: AccountInForce = serde_json::from_value(account).unwrap();
+        for (day, states) in [
+            ("01", "next next next"),
+            ("09", "current next next"),
+            ("11", "old current next"),
+            ("20", "ended current current"),
+        ] {
+            let now = Time::parse(&format!("2026-01-{day}T00:00:00Z")).unwrap();
+            let shown: Vec<_> = (account.keys.iter())
+                .map(|key| standing(&account, key, now).into_string())
+                .map(|badge| badge[badge.find('>').unwrap() + 1..].replace("</span>", ""))
+                .collect();
+            assert_eq!(shown.join(" "), states, "{day}");
+        }
+    }
+}
