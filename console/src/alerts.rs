@@ -166,7 +166,7 @@ impl Watched<'_> {
         let failed = self.system.largest("payfold_projector_build_failed", "build");
         for (build, _) in failed.into_iter().filter(|(_, failed)| *failed > 0.0) {
             let what = format!("The rebuild into build {build} has ended with an error");
-            alerts.push(Alert::ticket("RebuildFailed", what, "run payfold rebuild status"));
+            alerts.push(Alert::ticket("RebuildFailed", what, "see why").on("/builds"));
         }
         alerts
     }

@@ -5,12 +5,13 @@
 //!
 //! `session` is that cookie, `gate` what every request passes, `client` how admin listeners are
 //! asked, `page` the frame of a page. `login`, `overview`, `orders`, `order`, `search`, `findings`,
-//! `finding`, `days`, `day`, `quarantine`, `notice`, `bytes`, `partners` and `partner` are
-//! the pages, `decide` and `compare` what people send from them.
+//! `finding`, `days`, `day`, `quarantine`, `notice`, `bytes`, `partners`, `partner` and
+//! `builds` are the pages, `decide` and `compare` what people send from them.
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
 mod alerts;
+mod builds;
 mod bytes;
 mod choice;
 mod client;
@@ -164,6 +165,8 @@ pub fn routes(console: &Data<Console>, config: &mut ServiceConfig) {
         .route("/quarantine/{position}", web::get().to(notice::show))
         .route("/partners", web::get().to(partners::list))
         .route("/partners/{partner}", web::get().to(partner::show))
+        .route(builds::BUILDS_PATH, web::get().to(builds::show))
+        .route(builds::BUILDS_PATH, web::post().to(builds::change))
         .route("/bytes/{topic}/{position}", web::get().to(bytes::ask))
         .route("/bytes/{topic}/{position}", web::post().to(bytes::show))
         .route(decide::DECISIONS, web::post().to(decide::decide))

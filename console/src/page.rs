@@ -60,6 +60,7 @@ fn bar(session: &Session) -> Markup {
                 a href="/days" { "Days" }
                 a href="/quarantine" { "Quarantine" }
                 a href="/partners" { "Partners" }
+                a href="/builds" { "Builds" }
             }
             form.search role="search" action="/search" {
                 label.unseen for="search" { "Find an order" }

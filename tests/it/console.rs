@@ -1,5 +1,6 @@
 //! The console through HTTP: who gets in, what a page has, and what each attack is answered with.
 
+mod builds;
 mod days;
 pub mod decisions;
 mod overview;
