@@ -26,7 +26,6 @@ use prometheus::{Encoder, TextEncoder};
 use self::answer::{Answer, Refusal, answer, bad, problem, read};
 pub(crate) use self::backends::{NoticeBackend, ReadBackend, RebuildBackend, ReconcileBackend};
 use self::router::Router;
-use self::state::NOT_WORKING;
 pub(crate) use self::state::{Admin, Life};
 use payfold_api::demo::OPEN_ORDER;
 
@@ -77,6 +76,9 @@ async fn startupz(admin: Data<Admin>) -> HttpResponse {
 }
 
 async fn readyz(admin: Data<Admin>) -> HttpResponse {
+    if !admin.life.takes_work() {
+        return probe(Some("starting, draining or broken"));
+    }
     let troubles = admin.troubles().await;
     probe((!troubles.is_empty()).then(|| troubles.join("; ")))
 }
@@ -87,7 +89,7 @@ async fn readyz_of_role(role: web::Path<String>, admin: Data<Admin>) -> HttpResp
         return problem(404, "not_found", "this process has no such role that is asked about");
     }
     if !admin.life.takes_work() {
-        return probe(Some(NOT_WORKING));
+        return probe(Some("starting, draining or broken"));
     }
     probe(admin.readiness.trouble(&role).await)
 }

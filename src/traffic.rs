@@ -45,9 +45,14 @@ struct Raised {
 pub(crate) struct Traffic {
     registry: Registry,
     clock: Arc<dyn Clock>,
-    partners: Mutex<BTreeMap<String, PartnerCounts>>,
-    /// One for each hour of the last day, oldest first.
-    raised: Mutex<VecDeque<Raised>>,
+    counted: Mutex<Counted>,
+}
+
+/// What was counted.
+struct Counted {
+    partners: BTreeMap<String, PartnerCounts>,
+    /// One for each hour of the last day, oldest first; the first has none.
+    raised: VecDeque<Raised>,
 }
 
 /// The traffic as it is now.
@@ -63,7 +68,9 @@ pub(crate) struct TrafficNow {
 impl Traffic {
     /// The traffic as these metrics count it.
     pub(crate) fn new(registry: Registry, clock: Arc<dyn Clock>) -> Self {
-        Self { registry, clock, partners: Mutex::default(), raised: Mutex::default() }
+        let raised = VecDeque::from([Raised { at: clock.now(), flags: BTreeMap::new() }]);
+        let counted = Mutex::new(Counted { partners: BTreeMap::new(), raised });
+        Self { registry, clock, counted }
     }
 
     /// Reads the counters from now on.
@@ -80,21 +87,25 @@ impl Traffic {
 
     /// Reads the counters.
     pub(crate) fn now(&self) -> TrafficNow {
+        // Inside the lock: what is read later must not be counted earlier.
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         let samples = samples(&self.registry);
-        let partners = self.update_partners(&samples);
-        let flags_raised = self.update_raised(&samples);
+        let partners = counted.update_partners(&samples, self.clock.now());
+        let flags_raised = counted.update_raised(&samples, self.clock.now());
+        drop(counted);
         TrafficNow { samples, partners, flags_raised }
     }
+}
 
+impl Counted {
     /// The flags of the last day.
-    fn update_raised(&self, samples: &[MetricSample]) -> BTreeMap<String, u64> {
+    fn update_raised(&mut self, samples: &[MetricSample], at: Time) -> BTreeMap<String, u64> {
         let of_flags =
             samples.iter().filter(|one| one.name == "payfold_projector_flags_raised_total");
         let flags = of_flags
             .filter_map(|one| Some((one.labels.get("flag")?.clone(), one.value as u64)))
             .collect::<BTreeMap<_, _>>();
-        let at = self.clock.now();
-        let mut raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
+        let raised = &mut self.raised;
         raised.retain(|known| at.unix_ms() - known.at.unix_ms() <= DAY_MS);
         if raised.back().is_none_or(|last| at.unix_ms() - last.at.unix_ms() >= HOUR_MS) {
             raised.push_back(Raised { at, flags: flags.clone() });
@@ -108,7 +119,7 @@ impl Traffic {
 
     /// Adds what was counted since the last time to the interval that it is now. Returns the
     /// traffic of partners with a notice.
-    fn update_partners(&self, samples: &[MetricSample]) -> Vec<PartnerTraffic> {
+    fn update_partners(&mut self, samples: &[MetricSample], now: Time) -> Vec<PartnerTraffic> {
         let (mut counts, mut last) = (BTreeMap::<&str, Counts>::new(), BTreeMap::new());
         for sample in samples {
             let Some(partner) = sample.labels.get("partner") else { continue };
@@ -128,8 +139,8 @@ impl Traffic {
                 _ => {}
             }
         }
-        let from = interval_of(self.clock.now());
-        let mut partners = self.partners.lock().unwrap_or_else(PoisonError::into_inner);
+        let from = interval_of(now);
+        let partners = &mut self.partners;
         for (partner, counted) in counts {
             partners.entry(partner.to_owned()).or_default().add(counted, from);
         }
@@ -246,8 +257,8 @@ mod tests {
         )
         .unwrap();
         let traffic = Traffic::new(registry, Arc::<FixedClock>::clone(&clock));
+        // Folded before the first reading.
         raised.with_label_values(&["SECOND_SESSION"]).inc_by(0);
-        assert!(traffic.now().flags_raised.is_empty());
         raised.with_label_values(&["DOUBLE_PAYMENT"]).inc_by(2);
         for hour in 0..=24 {
             clock.set(Time::from_unix_ms(HOUR_MS * hour));

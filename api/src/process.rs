@@ -27,15 +27,32 @@ pub struct ProcessState {
     pub roles: Vec<String>,
     /// When it started.
     pub started_at: Time,
-    /// Why a role of it can't work now.
+    /// Whether it takes work.
+    pub phase: ProcessPhase,
+    /// Why notices or payments can't be stored now.
     pub troubles: Vec<String>,
-    /// The notices of each partner with an account; empty without the role `ingest`.
+    /// The notices of each partner with an enabled account, and of none; empty without the role
+    /// `ingest`.
     pub partners: Vec<PartnerTraffic>,
-    /// The flags of severity high or critical that orders got in the last day, as far as the
-    /// process has run, each with their number; empty without the role `projector`.
+    /// The critical flags that orders got in the last day, as far as the process has run, each with
+    /// their number; empty without the role `projector`.
     pub flags_raised: BTreeMap<String, u64>,
     /// Its counters and gauges, with the names and labels of `/metrics`.
     pub samples: Vec<MetricSample>,
+}
+
+/// Whether a process takes work.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProcessPhase {
+    /// It is starting.
+    Starting,
+    /// It takes work.
+    Working,
+    /// It ends, and finishes what it has.
+    Draining,
+    /// A role of it has ended with an error.
+    Broken,
 }
 
 /// The notices of a partner, since the process started.

@@ -3,16 +3,19 @@
 
 use std::collections::BTreeMap;
 
+use payfold_api::process::ProcessPhase;
 use payfold_report::text::{count, counted};
 use payfold_schemas::money::Currency;
 use payfold_schemas::time::Time;
 use payfold_views::quarantine::NoticePage;
 use serde::Serialize;
 
-use crate::orders::ATTENTION;
-use crate::system::{Measured, System, silent_for};
+use crate::orders::CRITICAL;
+use crate::system::{Measured, Process, ProcessProblem, Silence, System};
 use crate::text::{age, amount};
 
+/// The name of what the console can't see.
+const NOT_WATCHED: &str = "NotWatched";
 const DAY_S: f64 = 86_400.0;
 /// A fold that is behind by more, in seconds, is an alert.
 const LAG_MAX_S: f64 = 60.0;
@@ -41,7 +44,7 @@ pub(crate) enum Urgency {
 #[derive(Debug, Serialize)]
 pub(crate) struct Alert {
     pub(crate) urgency: Urgency,
-    /// Its name in Prometheus.
+    /// Its name in Prometheus; `NotWatched` for what the console can't see.
     pub(crate) name: &'static str,
     /// What is so, and where.
     pub(crate) what: String,
@@ -77,11 +80,16 @@ impl Watched<'_> {
     /// Everything that needs somebody, the most urgent first.
     pub(crate) fn alerts(&self) -> Vec<Alert> {
         let mut alerts = self.processes();
+        alerts.extend(self.unseen());
         alerts.extend(self.logs());
         alerts.extend(self.projectors());
+        alerts.extend(self.reconcilers());
         alerts.extend(self.partners());
         alerts.extend(self.capacity());
-        alerts.extend(self.money());
+        alerts.extend(self.keys());
+        alerts.extend(self.at_risk());
+        alerts.extend(self.flags());
+        alerts.extend(self.flags_raised());
         alerts.extend(self.quarantined());
         alerts.sort_by_key(|alert| alert.urgency);
         alerts
@@ -94,34 +102,67 @@ impl Watched<'_> {
 
     fn processes(&self) -> Vec<Alert> {
         let mut alerts = Vec::new();
-        for process in &self.system.processes {
-            let url = &process.url;
-            if let Some(problem) = &process.problem {
-                let what = format!("The process at {url} does not answer: {problem}");
+        let skews = "payfold_ingest_own_clock_skew_seconds";
+        for Measured { url, value, .. } in self.system.values(skews).filter(|one| one.value != 0.0)
+        {
+            let what = format!("The clock at {url} is off by {value:.0} s, as partners sign times");
+            alerts.push(Alert::page("OwnClockOff", what, "run timedatectl on that machine"));
+        }
+        for Process { url, state, problem } in &self.system.processes {
+            match problem {
+                Some(ProcessProblem::NoAnswer(why)) => {
+                    let what = format!("The process at {url} does not answer: {why}");
+                    alerts.push(Alert::page("Down", what, "read the last ERROR line of its log"));
+                }
+                Some(ProcessProblem::Refused(said)) => {
+                    let what = format!("The process at {url} does not say how it is: {said}");
+                    let first = "upgrade it, or let it have the vault with people's tokens";
+                    alerts.push(Alert::ticket(NOT_WATCHED, what, first));
+                }
+                None => {}
+            }
+            let Some(state) = state else { continue };
+            if state.phase == ProcessPhase::Broken {
+                let what = format!("A role of the process at {url} has ended with an error");
                 alerts.push(Alert::page("Down", what, "read the last ERROR line of its log"));
             }
-            for trouble in process.state.iter().flat_map(|state| &state.troubles) {
+            // A clock that is off is a trouble, too.
+            let is_clock = self.system.values(skews).any(|one| one.url == url && one.value != 0.0);
+            for trouble in state.troubles.iter().filter(|_| !is_clock) {
                 let what = format!("The process at {url} does not work: {trouble}");
                 alerts.push(Alert::page("StorageRefusing", what, "run payfold check --connect"));
             }
         }
-        let skews = self.system.values("payfold_ingest_own_clock_skew_seconds", "");
-        for Measured { url, value, .. } in skews.filter(|skew| skew.value != 0.0) {
-            let what = format!("The clock at {url} is off by {value:.0} s, as partners sign times");
-            alerts.push(Alert::page("OwnClockOff", what, "run timedatectl on that machine"));
+        alerts
+    }
+
+    /// What no process that says how it is has.
+    fn unseen(&self) -> Vec<Alert> {
+        let missing = ["ingest", "projector", "reconciler"].into_iter();
+        let missing: Vec<_> = missing.filter(|role| !self.system.runs(role)).collect();
+        let mut alerts = Vec::new();
+        if !missing.is_empty() {
+            let roles = missing.join(", ");
+            let what = format!("No process that says how it is has the role: {roles}");
+            let first = "see that each runs, and that console.admin_urls names its admin listener";
+            alerts.push(Alert::page(NOT_WATCHED, what, first));
+        }
+        if self.notices.is_none() {
+            let what = "The quarantine can't be read".to_owned();
+            alerts.push(Alert::ticket(NOT_WATCHED, what, "open it").on("/quarantine"));
         }
         alerts
     }
 
     fn logs(&self) -> Vec<Alert> {
         let mut alerts = Vec::new();
-        let damaged = self.system.values("payfold_engine_log_damaged_records", "");
-        for Measured { url, value, .. } in damaged.filter(|damaged| damaged.value > 0.0) {
+        for Measured { url, value, .. } in self.system.raised("payfold_engine_log_damaged_records")
+        {
             let what = format!("{} records of the log of {url} can't be read", whole(value));
             alerts.push(Alert::page("LogDamaged", what, "run payfold log verify"));
         }
-        let verified = self.system.values("payfold_engine_log_verified_timestamp_seconds", "");
-        for Measured { url, value, .. } in verified.filter(|verified| verified.value > 0.0) {
+        let verified = "payfold_engine_log_verified_timestamp_seconds";
+        for Measured { url, value, .. } in self.system.raised(verified) {
             let seconds = self.since(value);
             if seconds > VERIFIED_MAX_S {
                 let what =
@@ -137,55 +178,46 @@ impl Watched<'_> {
         let behind =
             |what: String| Alert::page("ProjectorBehindOrHalted", what, "run payfold log stats");
         let lags = self.system.largest("payfold_projector_lag_seconds", "partition");
-        if lags.is_empty() {
-            alerts.push(behind("No process that answers folds facts into orders".to_owned()));
-        }
         for (partition, lag) in lags.into_iter().filter(|(_, lag)| *lag > LAG_MAX_S) {
             let what = format!("Facts of partition {partition} wait for {} to be folded", age(lag));
             alerts.push(behind(what));
         }
-        let halted = self.system.values("payfold_projector_partitions_halted", "");
-        for Measured { url, .. } in halted.filter(|halted| halted.value > 0.0) {
+        for Measured { url, .. } in self.system.raised("payfold_projector_partitions_halted") {
             let what = format!("The projector at {url} has halted: its log says at which record");
             alerts.push(behind(what));
         }
-        let partitions = self.system.largest("payfold_projector_intake_partitions", "");
-        let folded = self.system.sum("payfold_projector_partitions").unwrap_or_default();
-        if let Some(idle) = partitions.get("").map(|all| all - folded).filter(|idle| *idle > 0.0) {
+        let all = self.system.largest("payfold_projector_intake_partitions", "");
+        let folded: f64 =
+            self.system.sums("payfold_projector_partitions", "", |_| true).values().sum();
+        if let Some(idle) = all.get("").map(|all| all - folded).filter(|idle| *idle > 0.0) {
             let what =
-                format!("No projector that answers folds {} of intake's partitions", whole(idle));
+                format!("No projector that answers folds {} partitions of intake", whole(idle));
             let first = "see that console.admin_urls names every projector, and that each runs";
             alerts.push(Alert::page("PartitionsIdle", what, first));
         }
-        let latest = self.system.sum("payfold_projector_latest_lag_records").unwrap_or_default();
-        if latest > LATEST_LAG_MAX {
-            let what = format!("orders.latest is {} events behind orders", whole(latest));
+        let latest = self.system.sums("payfold_projector_latest_lag_records", "", |_| true);
+        if let Some(latest) = latest.get("").filter(|latest| **latest > LATEST_LAG_MAX) {
+            let what = format!("orders.latest is {} events behind orders", whole(*latest));
             let first = "read the last WARN line about orders.latest in the projectors' logs";
             alerts.push(Alert::ticket("LatestBehind", what, first));
         }
-        let failed = self.system.largest("payfold_projector_build_failed", "build");
-        for (build, _) in failed.into_iter().filter(|(_, failed)| *failed > 0.0) {
-            let what = format!("The rebuild into build {build} has ended with an error");
+        for failed in self.system.raised("payfold_projector_build_failed") {
+            let what =
+                format!("The rebuild into build {} has ended with an error", failed.label("build"));
             alerts.push(Alert::ticket("RebuildFailed", what, "see why").on("/builds"));
         }
         alerts
     }
 
-    fn partners(&self) -> Vec<Alert> {
+    fn reconcilers(&self) -> Vec<Alert> {
         let mut alerts = Vec::new();
-        for traffic in self.system.traffic() {
-            if let Some(seconds) = silent_for(&traffic, self.now) {
-                let silence = age(seconds as f64);
-                let what =
-                    format!("{} was busy, and has sent nothing for {silence}", traffic.partner);
-                let first = "ask the partner; see that its notices reach the public listener";
-                alerts.push(Alert::page("PartnerSilent", what, first));
-            }
+        for Measured { url, .. } in self.system.raised("payfold_reconciler_halted") {
+            let what = format!("The reconciler at {url} has ended with an error: nothing expires");
+            let first = "read the last ERROR line of its log; then start it again";
+            alerts.push(Alert::page("NothingExpires", what, first));
         }
-        let compared = self
-            .system
-            .largest("payfold_reconciler_last_complete_run_timestamp_seconds", "partner");
-        for (partner, then) in compared {
+        let compared = "payfold_reconciler_last_complete_run_timestamp_seconds";
+        for (partner, then) in self.system.largest(compared, "partner") {
             let seconds = self.since(then);
             if seconds > COMPARED_MAX_S {
                 let what =
@@ -197,85 +229,110 @@ impl Watched<'_> {
         alerts
     }
 
-    fn capacity(&self) -> Vec<Alert> {
-        let name = "CapacityOrKeyEnding";
+    /// Partners that are silent. While a process does not answer, it is not known.
+    fn partners(&self) -> Vec<Alert> {
         let mut alerts = Vec::new();
-        let logs: Vec<_> = self.system.values("payfold_engine_log_bytes", "topic").collect();
-        for Measured { url, value, .. } in self.system.values("payfold_engine_disk_free_bytes", "")
-        {
+        if self.system.processes.iter().any(|process| process.state.is_none()) {
+            return alerts;
+        }
+        for traffic in self.system.traffic() {
+            let Some(Silence { seconds, refused }) = Silence::of(&traffic, self.now) else {
+                continue;
+            };
+            let (partner, silence) = (&traffic.partner, age(seconds as f64));
+            let page = format!("/partners/{partner}");
+            let (what, first) = match refused {
+                0 => (
+                    format!("{partner} was busy, and nothing of it has come for {silence}"),
+                    "ask the partner; see that its notices reach the public listener",
+                ),
+                refused => (
+                    format!(
+                        "{partner} was busy, and nothing of it was accepted for {silence}; {} of \
+                         its notices were refused",
+                        count(refused)
+                    ),
+                    "see why they were refused",
+                ),
+            };
+            alerts.push(Alert::ticket("PartnerSilent", what, first).on(page));
+        }
+        alerts
+    }
+
+    fn capacity(&self) -> Vec<Alert> {
+        let mut alerts = Vec::new();
+        for Measured { url, value, .. } in self.system.values("payfold_engine_disk_free_bytes") {
             // A log in Kafka is the brokers' to watch.
-            let has_log = logs.iter().any(|log| log.url == url && log.label == "intake");
+            let mut logs = self.system.values("payfold_engine_log_bytes");
+            let has_log = logs.any(|log| log.url == url && log.label("topic") == "intake");
             if has_log && value < DISK_FREE_MIN {
                 let what = format!("{:.1} GB are free for the log of {url}", value / 1e9);
-                alerts.push(Alert::ticket(name, what, "make room on that disk"));
+                alerts.push(Alert::ticket("CapacityOrKeyEnding", what, "make room on that disk"));
             }
         }
-        let mut ends = BTreeMap::new();
-        let covered = "payfold_key_covered_until_timestamp_seconds";
-        for Measured { label: partner, value, .. } in self.system.values(covered, "partner") {
-            let first = ends.entry(partner).or_insert(value);
-            *first = value.min(*first);
-        }
-        for (partner, until) in ends {
-            let left = -self.since(until);
-            if left < KEY_END_S {
-                let what = match left > 0.0 {
-                    true => {
-                        format!("The last key of an account at {partner} ends in {}", age(left))
-                    }
-                    false => format!("The last key of an account at {partner} has ended"),
-                };
-                alerts.push(Alert::ticket(
-                    name,
-                    what,
-                    "run payfold key list, and add the next key",
-                ));
-            }
-        }
-        let stale = self.system.values("payfold_vault_stale", "");
-        for Measured { url, .. } in stale.filter(|stale| stale.value > 0.0) {
+        for Measured { url, .. } in self.system.raised("payfold_vault_stale") {
             let what = format!("The process at {url} can't take the vault's change");
-            alerts.push(Alert::ticket(name, what, "run payfold check on that machine"));
+            let first = "run payfold check on that machine";
+            alerts.push(Alert::ticket("CapacityOrKeyEnding", what, first));
         }
         alerts
     }
 
-    fn money(&self) -> Vec<Alert> {
-        let mut alerts = Vec::new();
+    /// Accounts without a key of a channel soon, or now. Every process knows the same.
+    fn keys(&self) -> Vec<Alert> {
+        let mut ends = BTreeMap::new();
+        for covered in self.system.values("payfold_key_covered_until_timestamp_seconds") {
+            let of = ["channel", "partner", "merchant"].map(|label| covered.label(label));
+            ends.insert(of, covered.value);
+        }
+        let alerts = ends.into_iter().filter_map(|([channel, partner, merchant], until)| {
+            let left = -self.since(until);
+            let when = match left > 0.0 {
+                true => format!("ends in {}", age(left)),
+                false => "has ended".to_owned(),
+            };
+            let what = format!("The last {channel} key of {partner}/{merchant} {when}");
+            let alert = Alert::ticket("CapacityOrKeyEnding", what, "add the next key");
+            (left < KEY_END_S).then(|| alert.on(format!("/partners/{partner}")))
+        });
+        alerts.collect()
+    }
+
+    fn at_risk(&self) -> Option<Alert> {
         let at_risk = self.system.largest("payfold_reconciler_money_at_risk_minor", "currency");
-        let at_risk = at_risk.into_iter().filter(|(_, minor)| *minor > 0.0);
-        let sums: Vec<_> = at_risk
+        let sums: Vec<_> = (at_risk.into_iter().filter(|(_, minor)| *minor > 0.0))
             .map(|(currency, minor)| amount(minor as i64, Currency::parse(currency).ok()))
             .collect();
-        if !sums.is_empty() {
-            let what = format!("At risk by open findings: {}", sums.join(", "));
-            alerts.push(Alert::ticket("MoneyAtRisk", what, "decide them").on("/findings"));
-        }
-        let flags = self.system.largest("payfold_reconciler_flags_open", "flag");
-        let flags = flags.into_iter().filter(|(_, open)| *open > 0.0);
-        let flags: Vec<_> = flags.map(|(flag, open)| format!("{} {flag}", whole(open))).collect();
-        if !flags.is_empty() {
-            let what = format!("Undecided flags of orders on compared days: {}", flags.join(", "));
-            let page = "/findings?code=OPEN_FLAG";
-            alerts.push(Alert::ticket("OrderFlagsOpen", what, "decide them").on(page));
-        }
-        alerts.extend(self.raised());
-        alerts
+        let what = format!("At risk by open findings: {}", sums.join(", "));
+        let alert = Alert::ticket("MoneyAtRisk", what, "decide them").on("/findings");
+        (!sums.is_empty()).then_some(alert)
     }
 
-    /// The flags of the last day.
-    fn raised(&self) -> Option<Alert> {
+    fn flags(&self) -> Option<Alert> {
+        let flags = self.system.largest("payfold_reconciler_flags_open", "flag");
+        let flags: Vec<_> = (flags.into_iter().filter(|(_, open)| *open > 0.0))
+            .map(|(flag, open)| format!("{} {flag}", whole(open)))
+            .collect();
+        let what = format!("Undecided flags of orders on compared days: {}", flags.join(", "));
+        let alert = Alert::ticket("OrderFlagsOpen", what, "decide them");
+        (!flags.is_empty()).then(|| alert.on("/findings?code=OPEN_FLAG"))
+    }
+
+    /// The critical flags of the last day.
+    fn flags_raised(&self) -> Option<Alert> {
         let mut raised = BTreeMap::<&str, u64>::new();
-        let states = self.system.processes.iter().filter_map(|one| one.state.as_ref());
-        for (flag, more) in states.flat_map(|state| &state.flags_raised) {
+        for (flag, more) in self.system.states().flat_map(|state| &state.flags_raised) {
             *raised.entry(flag).or_default() += more;
         }
         let flags: Vec<_> =
             raised.into_iter().map(|(flag, orders)| format!("{} {flag}", count(orders))).collect();
-        let what = format!("Flags that orders got in the last day: {}", flags.join(", "));
-        let alert = Alert::ticket("OrderFlagsRaised", what, "see which are still open");
-        let since = self.now.plus_ms(-86_400_000).to_rfc3339();
-        let page = format!("/orders?flag={ATTENTION}&since={since}");
+        let what = format!("Critical flags that orders got in the last day: {}", flags.join(", "));
+        let first = "see which are still open, among the orders of the last eight days";
+        // Orders are listed by when they were seen first, and may be older than their flags.
+        let since = self.now.plus_ms(-8 * 86_400_000).to_rfc3339();
+        let page = format!("/orders?flag={CRITICAL}&since={since}");
+        let alert = Alert::ticket("OrderFlagsRaised", what, first);
         (!flags.is_empty()).then(|| alert.on(page))
     }
 
@@ -283,8 +340,18 @@ impl Watched<'_> {
         let page = self.notices?;
         let more = if page.next.is_some() { " or more" } else { "" };
         let many = counted(page.notices.len() as u64, "signed notice");
-        let what = format!("{many}{more} in quarantine, refused and not decided");
-        let alert = Alert::ticket("SignedQuarantine", what, "release or dismiss each");
+        let (what, first) = match page.notices.is_empty() {
+            false => (
+                format!("{many}{more} in quarantine, refused and not decided"),
+                "release or dismiss each",
+            ),
+            true => (
+                "The oldest notices in quarantine are all decided; newer ones were not counted"
+                    .to_owned(),
+                "see on the next pages whether one is not",
+            ),
+        };
+        let alert = Alert::ticket("SignedQuarantine", what, first);
         (!page.notices.is_empty() || page.next.is_some()).then(|| alert.on("/quarantine"))
     }
 }
@@ -305,7 +372,7 @@ mod tests {
 
     const RULES: &str = include_str!("../../deploy/prometheus/alerts.yaml");
     /// Alerts on a rate over time.
-    const OVER_TIME: [&str; 3] = ["AckSlow", "SignatureFailuresHigh", "QuarantineOverBudget"];
+    const OVER_TIME: [&str; 3] = ["AckSlow", "QuarantineOverBudget", "SignatureFailuresHigh"];
     /// 100 days after the epoch.
     const NOW_MS: i64 = 8_640_000_000;
 
@@ -322,8 +389,9 @@ mod tests {
         });
         let state = ProcessState {
             version: "0.1.0".to_owned(),
-            roles: Vec::new(),
+            roles: ["ingest", "projector", "reconciler"].map(str::to_owned).to_vec(),
             started_at: Time::from_unix_ms(0),
+            phase: ProcessPhase::Working,
             troubles: Vec::new(),
             partners: Vec::new(),
             flags_raised: BTreeMap::new(),
@@ -335,7 +403,8 @@ mod tests {
     fn named(processes: Vec<Process>) -> Vec<(&'static str, String)> {
         let system = System { processes };
         let now = Time::from_unix_ms(NOW_MS);
-        let alerts = Watched { system: &system, notices: None, now }.alerts();
+        let notices = Some(&NoticePage::default());
+        let alerts = Watched { system: &system, notices, now }.alerts();
         alerts.into_iter().map(|alert| (alert.name, alert.what)).collect()
     }
 
@@ -354,7 +423,9 @@ mod tests {
         key_covered_until_timestamp_seconds{partner=p,merchant=M,channel=create} 99999999
         vault_stale 0
         reconciler_money_at_risk_minor{currency=VND} 0
-        reconciler_flags_open{flag=DOUBLE_PAYMENT,severity=critical} 0
+        reconciler_flags_open{flag=PARTIAL_REFUND,severity=high} 0
+        reconciler_flags_open{flag=PARTIAL_REFUND,severity=critical} 0
+        reconciler_halted 0
         reconciler_last_complete_run_timestamp_seconds{partner=p} 8510400";
 
     #[test]
@@ -367,7 +438,7 @@ mod tests {
                 "partition 0 wait",
             ),
             ("projector_partitions_halted 1", "ProjectorBehindOrHalted", "http://a has halted"),
-            ("projector_intake_partitions 3", "PartitionsIdle", "folds 2 of intake's"),
+            ("projector_intake_partitions 3", "PartitionsIdle", "folds 2 partitions"),
             ("projector_latest_lag_records 10001", "LatestBehind", "10,001 events behind"),
             ("projector_build_failed{build=2} 1", "RebuildFailed", "build 2"),
             ("engine_log_damaged_records 2", "LogDamaged", "2 records"),
@@ -377,12 +448,12 @@ mod tests {
             (
                 "key_covered_until_timestamp_seconds{partner=p,merchant=M,channel=ipn} 8726400",
                 "CapacityOrKeyEnding",
-                "at p ends in 1 d 0 h",
+                "The last ipn key of p/M ends in 1 d 0 h",
             ),
             (
                 "key_covered_until_timestamp_seconds{partner=p,merchant=M,channel=ipn} 8640000",
                 "CapacityOrKeyEnding",
-                "at p has ended",
+                "The last ipn key of p/M has ended",
             ),
             ("vault_stale 1", "CapacityOrKeyEnding", "can't take the vault's change"),
             (
@@ -391,10 +462,11 @@ mod tests {
                 "findings: 5,000 VND",
             ),
             (
-                "reconciler_flags_open{flag=DOUBLE_PAYMENT,severity=critical} 3",
+                "reconciler_flags_open{flag=PARTIAL_REFUND,severity=critical} 3",
                 "OrderFlagsOpen",
-                "on compared days: 3 DOUBLE_PAYMENT",
+                "on compared days: 3 PARTIAL_REFUND",
             ),
+            ("reconciler_halted 1", "NothingExpires", "nothing expires"),
             (
                 "reconciler_last_complete_run_timestamp_seconds{partner=p} 8510399",
                 "RecordsNotCompared",
@@ -412,34 +484,94 @@ mod tests {
     }
 
     #[test]
-    fn processes_and_partners_that_are_silent_are_alerts() {
-        let mut silent = process(WELL);
-        let state = silent.state.as_mut().unwrap();
-        state.troubles.push("no space".to_owned());
-        let last = Time::from_unix_ms(NOW_MS - 7_200_000);
-        state.partners.push(PartnerTraffic {
-            partner: "p".to_owned(),
-            last_accepted: Some(last),
-            intervals: vec![TrafficInterval { from: last, accepted: 10, refused: 0 }],
-        });
+    fn processes_that_do_not_work_or_say_so_are_alerts() {
+        let mut full = process(WELL);
+        full.state.as_mut().unwrap().troubles.push("no space".to_owned());
         let away = Process {
             url: "http://b".to_owned(),
             state: None,
-            problem: Some("refused".to_owned()),
+            problem: Some(ProcessProblem::NoAnswer("refused".to_owned())),
         };
-        let alerts = named(vec![silent, away]);
+        let old = Process {
+            url: "http://c".to_owned(),
+            state: None,
+            problem: Some(ProcessProblem::Refused("nothing at this path".to_owned())),
+        };
+        let alerts = named(vec![full, away, old]);
         let names: Vec<_> = alerts.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, ["StorageRefusing", "Down", "PartnerSilent"]);
-        assert!(alerts[2].1.contains("nothing for 2 h 0 min"), "{}", alerts[2].1);
+        assert_eq!(names, ["StorageRefusing", "Down", "NotWatched"]);
+        for (phase, names) in [
+            (ProcessPhase::Starting, &[][..]),
+            (ProcessPhase::Draining, &[]),
+            (ProcessPhase::Broken, &["Down"]),
+        ] {
+            let mut one = process(WELL);
+            one.state.as_mut().unwrap().phase = phase;
+            let alerts = named(vec![one]);
+            let found: Vec<_> = alerts.iter().map(|(name, _)| *name).collect();
+            assert_eq!(found, names, "{phase:?}");
+        }
+        let mut wrong = process("ingest_own_clock_skew_seconds 90");
+        wrong.state.as_mut().unwrap().troubles.push("the clock is off".to_owned());
+        let alerts = named(vec![wrong]);
+        assert_eq!(alerts.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["OwnClockOff"]);
+        let none = named(vec![Process { state: None, ..process("vault_stale 0") }]);
+        assert!(none[0].1.ends_with("ingest, projector, reconciler"), "{none:?}");
+    }
+
+    #[test]
+    fn a_busy_partner_that_stops_is_an_alert_if_every_process_answers() {
+        let last = Time::from_unix_ms(NOW_MS - 7_200_000);
+        let silent = |refused| {
+            let mut silent = process(WELL);
+            let intervals = [(last, 10, 0), (last.plus_ms(3_600_000), 0, refused)];
+            silent.state.as_mut().unwrap().partners.push(PartnerTraffic {
+                partner: "p".to_owned(),
+                last_accepted: Some(last),
+                intervals: intervals
+                    .map(|(from, accepted, refused)| TrafficInterval { from, accepted, refused })
+                    .to_vec(),
+            });
+            silent
+        };
+        for (refused, what) in [
+            (0, "p was busy, and nothing of it has come for 2 h 0 min"),
+            (3, "nothing of it was accepted for 2 h 0 min; 3 of its notices were refused"),
+        ] {
+            let [(name, said)] = &*named(vec![silent(refused)]) else { panic!("{refused}") };
+            assert!(*name == "PartnerSilent" && said.contains(what), "{said}");
+        }
+        let away = Process { state: None, ..process(WELL) };
+        assert_eq!(named(vec![silent(0), away]), []);
+    }
+
+    #[test]
+    fn processes_count_together() {
         let mut flagged = process(WELL);
         flagged.state.as_mut().unwrap().flags_raised.insert("DOUBLE_PAYMENT".to_owned(), 1);
-        let mut other = process("vault_stale 0");
+        let mut other = process(
+            "reconciler_flags_open{flag=PARTIAL_REFUND,severity=high} 5
+            reconciler_flags_open{flag=PARTIAL_REFUND,severity=critical} 3",
+        );
+        other.url = "http://b".to_owned();
         other.state.as_mut().unwrap().flags_raised.insert("DOUBLE_PAYMENT".to_owned(), 2);
-        let raised = named(vec![flagged, other]);
-        assert_eq!(raised[0].0, "OrderFlagsRaised");
-        assert!(raised[0].1.ends_with("last day: 3 DOUBLE_PAYMENT"), "{raised:?}");
-        let none = named(vec![process("vault_stale 0")]);
-        assert_eq!(none[0].0, "ProjectorBehindOrHalted", "no process has a projector");
+        let [(_, open), (_, raised)] = &*named(vec![flagged, other]) else { panic!("two") };
+        assert!(open.ends_with("on compared days: 8 PARTIAL_REFUND"), "{open}");
+        assert!(raised.ends_with("in the last day: 3 DOUBLE_PAYMENT"), "{raised}");
+    }
+
+    #[test]
+    fn the_quarantine_is_counted_as_far_as_it_was_read() {
+        let system = System { processes: vec![process(WELL)] };
+        let now = Time::from_unix_ms(NOW_MS);
+        let next = |next: &str| NoticePage { next: Some(next.to_owned()), ..Default::default() };
+        for (notices, what) in [
+            (None, "The quarantine can't be read"),
+            (Some(next("0-1")), "The oldest notices in quarantine are all decided"),
+        ] {
+            let alerts = Watched { system: &system, notices: notices.as_ref(), now }.alerts();
+            assert!(alerts[0].what.contains(what), "{alerts:?}");
+        }
     }
 
     #[test]
@@ -447,9 +579,11 @@ mod tests {
         let rules: BTreeSet<_> =
             RULES.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
         let (own, _) = include_str!("alerts.rs").split_once("mod tests").unwrap();
-        for name in rules {
-            let is_known = own.contains(&format!("\"{name}\""));
-            assert!(is_known || OVER_TIME.contains(&name), "{name}");
-        }
+        let made = own.split("Alert::page(").chain(own.split("Alert::ticket(")).skip(1);
+        let made = made.filter_map(|call| call.trim_start().strip_prefix('"')?.split('"').next());
+        let made: BTreeSet<_> = made.collect();
+        let missing: Vec<_> = rules.difference(&made).copied().collect();
+        assert_eq!(missing, OVER_TIME);
+        assert!(made.is_subset(&rules), "{made:?}");
     }
 }

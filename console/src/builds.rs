@@ -138,17 +138,17 @@ fn render(all: &Builds, session: &Session) -> Markup {
         @if session.may(&START) {
             @for build in &all.builds {
                 @for action in BuildAction::of(build.state.as_str()) {
-                    (form(*action, build.build, session))
+                    (action_fields(*action, build.build, session))
                 }
             }
             @if !all.builds.iter().any(|build| is_made(build.state.as_str())) {
-                (form(BuildAction::Start, next, session))
+                (action_fields(BuildAction::Start, next, session))
             }
         }
     }
 }
 
-fn form(action: BuildAction, build: u32, session: &Session) -> Markup {
+fn action_fields(action: BuildAction, build: u32, session: &Session) -> Markup {
     let label = action.label(build);
     let value = serde_json::to_value(action).unwrap_or_default();
     html! {

@@ -32,9 +32,12 @@ pub(crate) fn path(topic: &str, position: &str) -> String {
 }
 
 /// Asks for the reason.
-pub(crate) async fn ask(visit: Visit, at: Path<StoredAt>) -> HttpResponse {
+pub(crate) async fn ask(visit: Visit, at: Path<StoredAt>) -> Result<HttpResponse, Error> {
+    if !visit.session.may(&READ_RAW) {
+        return Err(failure::missing(&visit.request, "Your role does not read bytes of notices."));
+    }
     let title = at.title();
-    visit.answer(&title, &*at, || {
+    Ok(visit.answer(&title, &*at, || {
         html! {
             h1 { (title) }
             p { "What a payer wrote may be among them. That you read them is recorded, with your \
@@ -48,7 +51,7 @@ pub(crate) async fn ask(visit: Visit, at: Path<StoredAt>) -> HttpResponse {
                 }
             }
         }
-    })
+    }))
 }
 
 /// Shows the bytes, once the read is recorded.
@@ -58,7 +61,8 @@ pub(crate) async fn show(
     fields: Form<ReadFields>,
 ) -> Result<HttpResponse, Error> {
     visit.assert_own_page(&fields.post_token)?;
-    let reason = fields.into_inner().reason;
+    // Browsers send line breaks as two characters, and count them as one.
+    let reason = fields.into_inner().reason.replace("\r\n", "\n");
     if reason.trim().is_empty() {
         return Err(failure::unfit(&visit.request, "There is no reason. Nothing was read."));
     }
@@ -85,9 +89,11 @@ fn render(at: &StoredAt, notice: &RawNotice) -> Markup {
                 "\n" (whole(&format!("{name}: {value}")))
             }
         }
-        h2 { "Body" @if body.is_none() { ", in hex" } }
-        pre {
-            @for line in body.as_deref().unwrap_or(&notice.raw).split('\n') { (whole(line)) "\n" }
+        h2 { "Body" @if body.is_none() { ", in hex: it is no UTF-8" } }
+        @if let Some(body) = &body {
+            pre { @for line in body.split('\n') { (whole(line)) "\n" } }
+            h2 { "The same in hex" }
         }
+        pre { (notice.raw) }
     }
 }

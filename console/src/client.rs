@@ -15,7 +15,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// Timeout of a call that may read every order before it answers.
 const SLOW_MAX: Duration = Duration::from_secs(300);
 /// Timeout of a call that every listener gets: a page waits for the slowest.
-const EACH_MAX: Duration = Duration::from_secs(5);
+pub(crate) const EACH_MAX: Duration = Duration::from_secs(5);
 /// Timeout of an upload.
 const UPLOAD_MAX: Duration = Duration::from_secs(3_600);
 /// How long an idle connection is kept: the listener closes it after 75 s.
@@ -149,6 +149,8 @@ impl PersonalClient<'_> {
                 Err(CallError::Refused(status, problem)) if NO_ROLE.contains(&&*problem.code) => {
                     last = CallError::Refused(status, problem);
                 }
+                // Its vault may be another one: a projector needs none.
+                Err(CallError::NoSession) => last = CallError::NoSession,
                 answer => return Ok(Answered { url, answer }),
             }
         }

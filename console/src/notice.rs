@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::bytes;
 use crate::choice::Choice;
+use crate::client::CallError;
 use crate::decide::DecisionFields;
 use crate::failure;
 use crate::quarantine::{is_open, standing, subject_of};
@@ -27,7 +28,8 @@ use crate::visit::Visit;
 #[derive(Debug, Serialize)]
 struct ShownNotice {
     notice: NoticeHistory,
-    judged: JudgedNotice,
+    /// `None` if it can't be judged now.
+    judged: Option<JudgedNotice>,
 }
 
 /// Shows a quarantined notice.
@@ -41,7 +43,14 @@ pub(crate) async fn show(visit: Visit, position: Path<String>) -> Result<HttpRes
         Choice::Release(because) => Some(*because),
         Choice::Accept(_) | Choice::Dismiss => None,
     });
-    let judged = visit.call(&JUDGE, &[&position], &Judge { because }).await?;
+    let client = visit.console.client.with(&visit.session.token);
+    let judged = match client.call(&JUDGE, &[&position], &Judge { because }).await {
+        Ok(judged) => Some(judged),
+        Err(CallError::NoSession) => {
+            return Err(failure::failed(&visit.request, &CallError::NoSession));
+        }
+        Err(CallError::NoAnswer(_) | CallError::Refused(..)) => None,
+    };
     let content = ShownNotice { notice, judged };
     let title = format!("Notice {}", content.notice.row.position);
     Ok(visit.answer(&title, &content, || content.render(&visit.session)))
@@ -92,7 +101,7 @@ impl ShownNotice {
                     },
                     None => h2 { "Refused, and not decided: it is in no order" },
                 }
-                @if let Some(read) = &self.judged.reads {
+                @if let Some(read) = self.judged.as_ref().and_then(|judged| judged.reads.as_ref()) {
                     p { "It reports " b { (read.status) " of "
                         (money(read.amount.minor(), Some(read.currency))) } " for the order "
                         a href={ "/orders/" (read.order) } {
@@ -107,11 +116,13 @@ impl ShownNotice {
                 @if is_open {
                     p { b { "Usually: " } (usually(code)) "." }
                     p { b { "Do: " } (action(code)) "." }
-                    @match &self.judged.problem {
-                        Some(problem) => p {
+                    @match self.judged.as_ref().map(|judged| &judged.problem) {
+                        Some(Some(problem)) => p {
                             b { "It can't be released now: " } (whole(problem)) "."
                         },
-                        None => p { "It can be released now." },
+                        Some(None) => p { "It can be released now." },
+                        None => p { "Whether it can be released is not known now: no process with \
+                            the role reconciler answers." },
                     }
                 }
             }

@@ -17,8 +17,8 @@ use crate::visit::Visit;
 
 /// Orders on a page.
 const PAGE_ROWS: usize = 100;
-/// The flag in a filter for orders with any flag that a person has to look into.
-pub(crate) const ATTENTION: &str = "attention";
+/// The flag in a filter for orders with any critical flag.
+pub(crate) const CRITICAL: &str = "critical";
 
 /// Which orders are listed, as the page's address and its form have it. An empty text filters
 /// nothing.
@@ -36,15 +36,15 @@ impl OrderFilter {
     /// The filter as the admin listener takes it. Errors: what is wrong with which field.
     fn parse(&self) -> Result<ListOrders, UnfitField> {
         let state = given(&self.state, OrderState::parse, "a state, such as PAID")?;
-        let attention = self.flag == ATTENTION;
-        let flag = if attention { "" } else { &self.flag };
+        let critical = self.flag == CRITICAL;
+        let flag = if critical { "" } else { &self.flag };
         let flag = given(flag, Flag::parse, "a flag, such as DOUBLE_PAYMENT")?;
         let time = |text: &str| given(text, time_of, "a time, such as 2026-01-31 23:59 (UTC)");
         let after = Some(self.after.clone()).filter(|after| !after.is_empty());
         let (since, before) = (time(&self.since)?, time(&self.before)?);
         let limit = Some(PAGE_ROWS);
         let reference = None;
-        Ok(ListOrders { state, flag, attention, reference, since, before, after, limit })
+        Ok(ListOrders { state, flag, critical, reference, since, before, after, limit })
     }
 
     /// The address of the page after this cursor.
@@ -77,9 +77,7 @@ fn render(filter: &OrderFilter, page: &OrderPage) -> Markup {
             label { "Open flag "
                 select name="flag" {
                     option value="" { "any or none" }
-                    option value=(ATTENTION) selected[filter.flag == ATTENTION] {
-                        "any high or critical"
-                    }
+                    option value=(CRITICAL) selected[filter.flag == CRITICAL] { "any critical" }
                     @for flag in Flag::ALL {
                         option value=(flag) selected[flag.as_str() == filter.flag] { (flag) }
                     }

@@ -2,18 +2,20 @@
 //! are.
 
 use actix_web::{Error, HttpResponse};
+use futures_util::future;
 use maud::{Markup, html};
-use payfold_api::process::{INTERVAL_S, PartnerTraffic, TrafficInterval};
+use payfold_api::process::{INTERVAL_S, PartnerTraffic, ProcessPhase, TrafficInterval};
 use payfold_api::reads::NOTICES;
 use payfold_report::text::{count, isolated, whole};
 use payfold_schemas::time::Time;
 use payfold_views::quarantine::{ListNotices, NoticePage};
 use serde::Serialize;
+use tokio::time::timeout;
 
 use crate::alerts::{Alert, Urgency, Watched};
-use crate::client::CallError;
+use crate::client::{CallError, EACH_MAX};
 use crate::failure;
-use crate::system::{Process, System, silent_for};
+use crate::system::{Process, ProcessProblem, Silence, System};
 use crate::table::{Head, table};
 use crate::text::{age, moment};
 use crate::visit::Visit;
@@ -38,14 +40,16 @@ struct Overview {
 pub(crate) async fn show(visit: Visit) -> Result<HttpResponse, Error> {
     let client = visit.console.client.with(&visit.session.token);
     let failed = |error| failure::failed(&visit.request, &error);
-    let system = System::read(&client).await.map_err(failed)?;
     let of_undecided =
         ListNotices { open: true, limit: Some(NOTICES_MAX), ..ListNotices::default() };
-    let notices: Option<NoticePage> = match client.call(&NOTICES, &[], &of_undecided).await {
-        Ok(page) => Some(page),
-        Err(CallError::NoSession) => return Err(failed(CallError::NoSession)),
-        // The list of processes says which does not answer.
-        Err(CallError::NoAnswer(_) | CallError::Refused(..)) => None,
+    // A page is no use to anybody who waits for one process that hangs.
+    let notices = timeout(EACH_MAX, client.call(&NOTICES, &[], &of_undecided));
+    let (system, notices) = future::join(System::read(&client), notices).await;
+    let system = system.map_err(failed)?;
+    let notices: Option<NoticePage> = match notices {
+        Ok(Ok(page)) => Some(page),
+        Ok(Err(CallError::NoSession)) => return Err(failed(CallError::NoSession)),
+        Ok(Err(CallError::NoAnswer(_) | CallError::Refused(..))) | Err(_) => None,
     };
     let now = (visit.console.now)();
     let alerts = Watched { system: &system, notices: notices.as_ref(), now }.alerts();
@@ -60,6 +64,7 @@ impl Overview {
             (self.needs())
             (self.figures())
             h2 { "Partners" }
+            p.hint { "As the processes have counted since each started." }
             (self.partners())
             h2 { "Processes" }
             (self.processes())
@@ -83,28 +88,44 @@ impl Overview {
                         @for alert in &self.alerts { li { (needed(alert)) } }
                     }
                 }
+                p.hint { "Prometheus alone sees AckSlow, SignatureFailuresHigh and \
+                    QuarantineOverBudget." }
             }
         }
     }
 
     fn figures(&self) -> Markup {
-        let total = |metric: &str| count(self.system.total(metric) as u64);
-        let lag = self.system.largest("payfold_projector_lag_seconds", "partition");
-        let lag = lag.into_values().fold(0.0, f64::max);
+        let total = |metric: &str| {
+            let of_processes = self.system.largest(metric, "");
+            of_processes.get("").map_or("unknown".to_owned(), |total| count(*total as u64))
+        };
+        let lags = self.system.largest("payfold_projector_lag_seconds", "partition");
+        let lag = lags.into_values().reduce(f64::max).map_or("unknown".to_owned(), age);
         let (mut accepted, mut refused) = (0, 0);
-        for interval in self.traffic.iter().flat_map(|traffic| self.last_hour(traffic)) {
+        let named = self.traffic.iter().filter(|traffic| !traffic.partner.is_empty());
+        for interval in named.flat_map(|traffic| self.last_hour(traffic)) {
             accepted += interval.accepted;
             refused += interval.refused;
         }
         html! {
             dl.facts {
-                div { dt { "Notices in the last hour" } dd { (count(accepted)) " accepted, "
-                    (count(refused)) " refused" } }
-                div { dt { "Open findings" } dd { a href="/findings" {
-                    (total("payfold_reconciler_findings_open")) } } }
-                div { dt { "Facts wait to be folded for" } dd { (age(lag)) } }
-                div { dt { "Questions that partners owe an answer" } dd {
-                    (total("payfold_reconciler_queries_waiting")) } }
+                div {
+                    dt { "Notices of partners in the last hour" }
+                    dd {
+                        @if self.system.runs("ingest") {
+                            (count(accepted)) " accepted, " (count(refused)) " refused"
+                        } @else { "unknown" }
+                    }
+                }
+                div {
+                    dt { "Open findings" }
+                    dd { a href="/findings" { (total("payfold_reconciler_findings_open")) } }
+                }
+                div { dt { "Facts wait to be folded for" } dd { (lag) } }
+                div {
+                    dt { "Questions that partners owe an answer" }
+                    dd { (total("payfold_reconciler_queries_waiting")) }
+                }
             }
         }
     }
@@ -174,8 +195,45 @@ impl Overview {
 
     fn processes(&self) -> Markup {
         let heads = ["Admin listener", "Version", "Roles", "Up since", "State"].map(Head::Text);
-        let rows = html! { @for process in &self.system.processes { (process_row(process)) } };
+        let rows = html! { @for process in &self.system.processes { (self.process(process)) } };
         table("Processes", &heads, &rows)
+    }
+
+    /// A process, with what keeps it from working.
+    fn process(&self, process: &Process) -> Markup {
+        let halted = [
+            ("payfold_projector_partitions_halted", "the projector has halted"),
+            ("payfold_reconciler_halted", "the reconciler has ended"),
+        ];
+        let halted = halted.into_iter().filter(|(metric, _)| {
+            self.system.raised(metric).any(|measured| measured.url == process.url)
+        });
+        html! {
+            tr {
+                th scope="row" { (isolated(&process.url)) }
+                @match (&process.state, &process.problem) {
+                    (Some(state), _) => {
+                        td { (isolated(&state.version)) }
+                        td { (state.roles.join(", ")) }
+                        td { (moment(state.started_at)) }
+                        td {
+                            (phase(state.phase))
+                            @for (_, said) in halted {
+                                " " span.badge.critical { (said) }
+                            }
+                            @for trouble in &state.troubles { small { (whole(trouble)) } }
+                        }
+                    },
+                    (None, Some(ProcessProblem::Refused(said))) => td colspan="4" {
+                        span.badge.high { "unknown" } " " (whole(said))
+                    },
+                    (None, problem) => td colspan="4" {
+                        span.badge.critical { "does not answer" }
+                        @if let Some(ProcessProblem::NoAnswer(why)) = problem { " " (whole(why)) }
+                    },
+                }
+            }
+        }
     }
 }
 
@@ -188,7 +246,7 @@ pub(crate) fn last_notice(traffic: &PartnerTraffic, now: Time) -> Markup {
             },
             None => "none since the processes started",
         }
-        @if silent_for(traffic, now).is_some() { " " span.badge.critical { "silent" } }
+        @if Silence::of(traffic, now).is_some() { " " span.badge.high { "silent" } }
     }
 }
 
@@ -209,27 +267,13 @@ fn needed(alert: &Alert) -> Markup {
     }
 }
 
-fn process_row(process: &Process) -> Markup {
+fn phase(phase: ProcessPhase) -> Markup {
     html! {
-        tr {
-            th scope="row" { (isolated(&process.url)) }
-            @match (&process.state, &process.problem) {
-                (Some(state), _) => {
-                    td { (isolated(&state.version)) }
-                    td { (state.roles.join(", ")) }
-                    td { (moment(state.started_at)) }
-                    td {
-                        @if state.troubles.is_empty() { span.badge.paid { "works" } }
-                        @for trouble in &state.troubles {
-                            span.badge.critical { "does not work" } " " (whole(trouble))
-                        }
-                    }
-                },
-                (None, problem) => td colspan="4" {
-                    span.badge.critical { "does not answer" } " "
-                    (whole(problem.as_deref().unwrap_or_default()))
-                },
-            }
+        @match phase {
+            ProcessPhase::Starting => span.badge { "starting" },
+            ProcessPhase::Working => span.badge.paid { "works" },
+            ProcessPhase::Draining => span.badge { "ends" },
+            ProcessPhase::Broken => span.badge.critical { "broken" },
         }
     }
 }

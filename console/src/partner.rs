@@ -1,6 +1,8 @@
 //! Owns the page of one partner: its accounts and keys, what its notices were answered, and how its
 //! calls went.
 
+use std::collections::BTreeMap;
+
 use actix_web::web::Path;
 use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
@@ -85,7 +87,7 @@ impl PartnerPage<'_> {
     }
 
     fn key(&self, account: &AccountInForce, key: &KeyInForce) -> Markup {
-        let uses = self.system.of_partner("payfold_ingest_key_uses_total", self.partner, "key_id");
+        let uses = self.sums("payfold_ingest_key_uses_total", "key_id");
         html! {
             tr {
                 th scope="row" { code { (key.id) } }
@@ -103,9 +105,14 @@ impl PartnerPage<'_> {
         }
     }
 
+    /// The sums of a metric of this partner over all processes, by a label.
+    fn sums<'s>(&'s self, metric: &'s str, label: &str) -> BTreeMap<&'s str, f64> {
+        self.system.sums(metric, label, |measured| measured.label("partner") == self.partner)
+    }
+
     /// A table of counts since the processes started.
     fn counts(&self, metric: &str, label: &str, head: &'static str) -> Markup {
-        let counts = self.system.of_partner(metric, self.partner, label);
+        let counts = self.sums(metric, label);
         let heads = [Head::Text(head), Head::Number("Since the processes started")];
         let rows = html! {
             @for (name, counted) in &counts {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::client::{CallError, PersonalClient};
 
-/// A partner that is not heard for this time, though it was busy before, is silent: 30 min.
+/// A busy partner of which nothing is accepted for this time is silent: 30 min.
 const SILENCE_S: i64 = 1_800;
 /// The notices in half an hour that make a partner busy.
 const BUSY: u64 = 10;
@@ -18,12 +18,22 @@ const BUSY: u64 = 10;
 pub(crate) struct Process {
     /// The address of its admin listener.
     pub(crate) url: String,
-    /// Its state; `None` if it does not answer.
+    /// Its state; `None` if it does not say.
     #[serde(flatten)]
     pub(crate) state: Option<ProcessState>,
-    /// Why it does not answer.
+    /// Why it does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) problem: Option<String>,
+    pub(crate) problem: Option<ProcessProblem>,
+}
+
+/// Why a process does not say how it is.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase", tag = "problem", content = "detail")]
+pub(crate) enum ProcessProblem {
+    /// It does not answer.
+    NoAnswer(String),
+    /// It answers something else.
+    Refused(String),
 }
 
 /// The processes that the console asks.
@@ -32,89 +42,109 @@ pub(crate) struct System {
     pub(crate) processes: Vec<Process>,
 }
 
+/// A value of a metric in a process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measured<'s> {
+    pub(crate) url: &'s str,
+    labels: &'s BTreeMap<String, String>,
+    pub(crate) value: f64,
+}
+
+impl<'s> Measured<'s> {
+    /// The value of a label; empty without it.
+    pub(crate) fn label(&self, label: &str) -> &'s str {
+        self.labels.get(label).map_or("", String::as_str)
+    }
+}
+
 impl System {
-    /// Asks every process. Errors: the session is over.
+    /// Asks every process. Errors: the session is over: no process knows the person's token, and
+    /// one says so.
     pub(crate) async fn read(client: &PersonalClient<'_>) -> Result<Self, CallError> {
-        let mut processes = Vec::new();
+        let (mut processes, mut is_unknown) = (Vec::new(), false);
         for (url, answer) in client.each(&PROCESS).await {
-            let url = url.to_owned();
-            processes.push(match answer {
-                Ok(state) => Process { url, state: Some(state), problem: None },
-                Err(CallError::NoSession) => return Err(CallError::NoSession),
-                Err(CallError::NoAnswer(why)) => Process { url, state: None, problem: Some(why) },
-                Err(CallError::Refused(_, problem)) => {
-                    Process { url, state: None, problem: Some(problem.detail) }
+            let (state, problem) = match answer {
+                Ok(state) => (Some(state), None),
+                Err(CallError::NoSession) => {
+                    is_unknown = true;
+                    let said = "it does not know your token: its vault is another one".to_owned();
+                    (None, Some(ProcessProblem::Refused(said)))
                 }
-            });
+                Err(CallError::NoAnswer(why)) => (None, Some(ProcessProblem::NoAnswer(why))),
+                Err(CallError::Refused(_, problem)) => {
+                    (None, Some(ProcessProblem::Refused(problem.detail)))
+                }
+            };
+            processes.push(Process { url: url.to_owned(), state, problem });
         }
-        Ok(Self { processes })
+        match is_unknown && processes.iter().all(|process| process.state.is_none()) {
+            true => Err(CallError::NoSession),
+            false => Ok(Self { processes }),
+        }
     }
 
-    /// The values of a metric, each with its process and a label; empty without the label.
-    pub(crate) fn values<'s>(
-        &'s self,
-        metric: &'s str,
-        label: &'s str,
-    ) -> impl Iterator<Item = Measured<'s>> {
+    /// The states of the processes that say how they are.
+    pub(crate) fn states(&self) -> impl Iterator<Item = &ProcessState> {
+        self.processes.iter().filter_map(|process| process.state.as_ref())
+    }
+
+    /// Whether a process that says how it is runs a role.
+    pub(crate) fn runs(&self, role: &str) -> bool {
+        self.states().any(|state| state.roles.iter().any(|known| known == role))
+    }
+
+    /// The values of a metric.
+    pub(crate) fn values<'s>(&'s self, metric: &'s str) -> impl Iterator<Item = Measured<'s>> {
         let states = self.processes.iter().filter_map(|one| Some((&*one.url, one.state.as_ref()?)));
         states.flat_map(move |(url, state)| {
             let of_metric = state.samples.iter().filter(move |sample| sample.name == metric);
             of_metric.map(move |sample| Measured {
                 url,
-                label: sample.labels.get(label).map_or("", String::as_str),
+                labels: &sample.labels,
                 value: sample.value,
             })
         })
     }
 
-    /// The largest value of a metric for each value of a label: several processes measure the same.
-    pub(crate) fn largest<'s>(&'s self, metric: &'s str, label: &'s str) -> BTreeMap<&'s str, f64> {
+    /// The values of a metric above 0.
+    pub(crate) fn raised<'s>(&'s self, metric: &'s str) -> impl Iterator<Item = Measured<'s>> {
+        self.values(metric).filter(|measured| measured.value > 0.0)
+    }
+
+    /// A metric that several processes measure alike, for each value of a label: its sum in the
+    /// process with the largest.
+    pub(crate) fn largest<'s>(&'s self, metric: &'s str, label: &str) -> BTreeMap<&'s str, f64> {
+        let mut sums = BTreeMap::<_, f64>::new();
+        for measured in self.values(metric) {
+            *sums.entry((measured.label(label), measured.url)).or_default() += measured.value;
+        }
         let mut largest = BTreeMap::new();
-        for Measured { label, value, .. } in self.values(metric, label) {
-            let known = largest.entry(label).or_insert(value);
-            *known = value.max(*known);
+        for ((label, _), sum) in sums {
+            let known = largest.entry(label).or_insert(sum);
+            *known = sum.max(*known);
         }
         largest
     }
 
-    /// What a process measures of what several measure alike: the largest sum of a metric in one.
-    pub(crate) fn total(&self, metric: &str) -> f64 {
-        let mut totals = BTreeMap::<&str, f64>::new();
-        for Measured { url, value, .. } in self.values(metric, "") {
-            *totals.entry(url).or_default() += value;
-        }
-        totals.into_values().fold(0.0, f64::max)
-    }
-
-    /// The sums of a metric of a partner over all processes, by a label, without those that are 0.
-    pub(crate) fn of_partner<'s>(
+    /// The sum of a metric over all processes, for each value of a label, of those above 0 that
+    /// fit.
+    pub(crate) fn sums<'s>(
         &'s self,
-        metric: &str,
-        partner: &str,
+        metric: &'s str,
         label: &str,
+        fits: impl Fn(&Measured<'s>) -> bool,
     ) -> BTreeMap<&'s str, f64> {
-        let states = self.processes.iter().filter_map(|one| one.state.as_ref());
-        let samples = states.flat_map(|state| &state.samples);
         let mut sums = BTreeMap::new();
-        for sample in samples.filter(|sample| sample.name == metric && sample.value > 0.0) {
-            let of_partner = sample.labels.get("partner").is_some_and(|known| known == partner);
-            if let Some(name) = sample.labels.get(label).filter(|_| of_partner) {
-                *sums.entry(name.as_str()).or_default() += sample.value;
-            }
+        for measured in self.raised(metric).filter(|measured| fits(measured)) {
+            *sums.entry(measured.label(label)).or_default() += measured.value;
         }
         sums
-    }
-
-    /// The sum of a metric over all processes; `None` if none has it.
-    pub(crate) fn sum(&self, metric: &str) -> Option<f64> {
-        self.values(metric, "").map(|one| one.value).reduce(|sum, value| sum + value)
     }
 
     /// The traffic of each partner over all processes.
     pub(crate) fn traffic(&self) -> Vec<PartnerTraffic> {
         let mut partners = BTreeMap::<&str, PartnerTraffic>::new();
-        let states = self.processes.iter().filter_map(|one| one.state.as_ref());
-        for heard in states.flat_map(|state| &state.partners) {
+        for heard in self.states().flat_map(|state| &state.partners) {
             let all = partners.entry(&heard.partner).or_default();
             all.partner.clone_from(&heard.partner);
             all.last_accepted = all.last_accepted.max(heard.last_accepted);
@@ -124,14 +154,6 @@ impl System {
         }
         partners.into_values().collect()
     }
-}
-
-/// A value of a metric.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Measured<'s> {
-    pub(crate) url: &'s str,
-    pub(crate) label: &'s str,
-    pub(crate) value: f64,
 }
 
 /// Adds an interval of another process.
@@ -145,19 +167,32 @@ fn add(all: &mut Vec<TrafficInterval>, more: &TrafficInterval) {
     }
 }
 
-/// The seconds since a partner that was busy was heard last; `None` if it is heard, or was not busy
-/// before.
-pub(crate) fn silent_for(traffic: &PartnerTraffic, now: Time) -> Option<i64> {
-    let last = traffic.last_accepted?;
-    let silence_s = (now.unix_ms() - last.unix_ms()) / 1_000;
-    let since = last.plus_ms(-(SILENCE_S + INTERVAL_S) * 1_000);
-    let before = traffic.intervals.iter().filter(|interval| interval.from >= since);
-    let heard: u64 = before.map(|interval| interval.accepted).sum();
-    (silence_s > SILENCE_S && heard >= BUSY).then_some(silence_s)
+/// How long nothing of a partner was accepted that was busy before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Silence {
+    pub(crate) seconds: i64,
+    /// The notices that were refused meanwhile.
+    pub(crate) refused: u64,
+}
+
+impl Silence {
+    /// The silence of a partner; `None` if it is heard, or was not busy before.
+    pub(crate) fn of(traffic: &PartnerTraffic, now: Time) -> Option<Self> {
+        let last = traffic.last_accepted?;
+        let seconds = (now.unix_ms() - last.unix_ms()) / 1_000;
+        let since = last.plus_ms(-(SILENCE_S + INTERVAL_S) * 1_000);
+        let before = traffic.intervals.iter().filter(|interval| interval.from >= since);
+        let heard: u64 = before.map(|interval| interval.accepted).sum();
+        let after = traffic.intervals.iter().filter(|interval| interval.from > last);
+        let refused = after.map(|interval| interval.refused).sum();
+        (seconds > SILENCE_S && heard >= BUSY).then_some(Self { seconds, refused })
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use payfold_api::process::ProcessPhase;
+
     use super::*;
 
     fn minute(minute: i64) -> Time {
@@ -179,16 +214,18 @@ mod tests {
     #[test]
     fn a_busy_partner_that_stops_is_silent() {
         for (intervals, now, silent) in [
-            (&[(80, 5), (95, 5)][..], 131, Some(1_860)),
+            (&[(80, 5), (95, 5), (105, 0), (110, 0)][..], 131, Some((1_860, 2))),
             (&[(80, 5), (95, 5)], 130, None),
             (&[(80, 5), (95, 4)], 131, None),
             (&[(50, 50), (95, 1)], 131, None),
-            (&[(95, 10)], 10_000, Some(594_000)),
+            (&[(95, 10)], 10_000, Some((594_000, 0))),
         ] {
-            assert_eq!(silent_for(&heard(100, intervals), minute(now)), silent, "{intervals:?}");
+            let silence = Silence::of(&heard(100, intervals), minute(now));
+            let silence = silence.map(|silence| (silence.seconds, silence.refused));
+            assert_eq!(silence, silent, "{intervals:?}");
         }
         let never = PartnerTraffic { last_accepted: None, ..heard(0, &[(95, 50)]) };
-        assert_eq!(silent_for(&never, minute(10_000)), None);
+        assert_eq!(Silence::of(&never, minute(10_000)), None);
     }
 
     #[test]
@@ -197,6 +234,7 @@ mod tests {
             version: String::new(),
             roles: Vec::new(),
             started_at: minute(0),
+            phase: ProcessPhase::Working,
             troubles: Vec::new(),
             partners: vec![partner],
             flags_raised: BTreeMap::new(),

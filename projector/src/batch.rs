@@ -40,7 +40,7 @@ pub(crate) struct Changes {
     pub(crate) effects: Vec<Effect>,
     /// The states that orders came into, one for each change of state.
     pub(crate) entered: Vec<OrderState>,
-    /// The flags that orders got and that a person has to look into, one for each order and flag.
+    /// The critical flags that orders got, one for each order and flag.
     pub(crate) raised: Vec<Flag>,
 }
 
@@ -113,10 +113,10 @@ fn fold_record(
         return;
     }
     let previous_state = (order.version > 0).then_some(order.summary.state);
-    let known: Vec<_> = order.summary.attention().collect();
+    let known: Vec<_> = order.summary.critical().collect();
     order.version = order.version.checked_add(1).expect("no log holds 2^64 records");
     order.summary = options.rules.summarize(&order.facts);
-    changes.raised.extend(order.summary.attention().filter(|flag| !known.contains(flag)));
+    changes.raised.extend(order.summary.critical().filter(|flag| !known.contains(flag)));
     if previous_state != Some(order.summary.state) {
         changes.entered.push(order.summary.state);
     }
@@ -188,6 +188,35 @@ mod tests {
             add_entries(&record, &mut views);
             let is_ref = |entry: &ViewEntry| matches!(entry, ViewEntry::ProviderRef(_));
             assert_eq!(views.iter().any(|(_, entry)| is_ref(entry)), listed, "{text}");
+        }
+    }
+
+    /// A flag counts when it becomes critical, once.
+    #[test]
+    fn critical_flags_are_raised_once() {
+        let records = |all: &[&str]| -> Vec<_> {
+            let records = all.iter().enumerate().map(|(at_offset, text)| {
+                let offset = u64::try_from(at_offset).unwrap() + 1;
+                let record = FactRecord {
+                    order: OrderKey::parse("p/M/o").unwrap(),
+                    fact: fact(text),
+                    request_id: "01939b1c-7a00-7000-8000-000000000001".parse().unwrap(),
+                    received_at: at("10:00"),
+                    source: None,
+                };
+                (Position { partition: 0, offset }, record)
+            });
+            records.collect()
+        };
+        for (facts, raised) in [
+            (&["C 100", "O r1", "S r1 100"][..], &[][..]),
+            (&["C 100", "S r1 90"], &[Flag::AmountMismatch]),
+            (&["C 100", "S r1 100", "S r2 100", "S r3 100"], &[Flag::DoublePayment]),
+            (&["S r1 100"], &[]),
+        ] {
+            let mut orders = Orders::default();
+            let changes = fold_batch(&mut orders, &records(facts), &FoldOptions::default());
+            assert_eq!(changes.raised, raised, "{facts:?}");
         }
     }
 }

@@ -91,7 +91,7 @@ impl ProjectorMetrics {
         )?;
         let raised = register_int_counter_vec_with_registry!(
             "payfold_projector_flags_raised_total",
-            "flags of severity high or critical that orders got",
+            "critical flags that orders got",
             &["flag"],
             registry
         )?;

@@ -259,6 +259,13 @@ impl Summary {
         }
     }
 
+    /// The open flags that keep the order from being delivered: critical.
+    pub fn critical(&self) -> impl Iterator<Item = Flag> + '_ {
+        let critical =
+            |raised: &&RaisedFlag| raised.is_open() && raised.severity == Severity::Critical;
+        self.flags.iter().filter(critical).map(|raised| raised.flag)
+    }
+
     /// The open flags a person must look at: high or critical.
     pub fn attention(&self) -> impl Iterator<Item = Flag> + '_ {
         self.flags.iter().filter(|raised| raised.needs_attention()).map(|raised| raised.flag)

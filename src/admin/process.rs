@@ -27,13 +27,18 @@ async fn process(admin: Data<Admin>) -> Answer {
             partners.insert(partner.clone(), PartnerTraffic { partner, ..Default::default() });
         }
     }
-    partners.extend(heard.into_iter().map(|traffic| (traffic.partner.clone(), traffic)));
+    for traffic in heard {
+        if traffic.partner.is_empty() || partners.contains_key(&traffic.partner) {
+            partners.insert(traffic.partner.clone(), traffic);
+        }
+    }
     answer(
         &PROCESS,
         &ProcessState {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             roles: admin.roles.names().into_iter().map(str::to_owned).collect(),
             started_at: admin.started_at,
+            phase: admin.life.phase(),
             troubles: admin.troubles().await,
             partners: partners.into_values().collect(),
             flags_raised,

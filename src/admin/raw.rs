@@ -40,7 +40,7 @@ async fn read_raw(
     admin: Data<Admin>,
 ) -> Answer {
     let author = author.into_inner();
-    let Some(log) = &admin.log else { return Err(bad("this process has no log; ask another")) };
+    let Some(log) = &admin.log else { return Err(Refusal::NoOrders) };
     let ReadRaw { reason } = read(&READ_RAW, &body)?;
     assert_reason(&reason)?;
     let (topic, position) = path.into_inner();

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use actix_web::dev::ServiceRequest;
 use arc_swap::ArcSwap;
+use payfold_api::process::ProcessPhase;
 use payfold_api::reads::Person;
 use payfold_engines::clock::Clock;
 use payfold_engines::log::EventLog;
@@ -20,9 +21,6 @@ use crate::gauges::Gauges;
 use crate::readiness::{ROLES, Readiness};
 use crate::roles::Roles;
 use crate::traffic::Traffic;
-
-/// The trouble of a process that takes no new work.
-pub(super) const NOT_WORKING: &str = "starting, draining or broken";
 
 /// The state that handlers of the admin listener use.
 pub(crate) struct Admin {
@@ -82,11 +80,8 @@ impl Admin {
         Err(Refusal::Forbidden { author, role, roles: permission.roles() })
     }
 
-    /// Why roles of this process can't work.
+    /// Why roles of this process can't store what they receive.
     pub(super) async fn troubles(&self) -> Vec<String> {
-        if !self.life.takes_work() {
-            return vec![NOT_WORKING.to_owned()];
-        }
         let mut troubles = Vec::new();
         for role in ROLES {
             troubles.extend(self.readiness.trouble(role).await);
@@ -134,6 +129,16 @@ impl Life {
     }
 
     pub(super) fn takes_work(&self) -> bool {
-        self.is_started() && !self.draining.load(Ordering::SeqCst) && !self.is_broken()
+        self.phase() == ProcessPhase::Working
+    }
+
+    pub(super) fn phase(&self) -> ProcessPhase {
+        let is_draining = self.draining.load(Ordering::SeqCst);
+        match (self.is_broken(), is_draining, self.is_started()) {
+            (true, _, _) => ProcessPhase::Broken,
+            (false, true, _) => ProcessPhase::Draining,
+            (false, false, true) => ProcessPhase::Working,
+            (false, false, false) => ProcessPhase::Starting,
+        }
     }
 }

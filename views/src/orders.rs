@@ -64,9 +64,9 @@ pub struct ListOrders {
     pub state: Option<OrderState>,
     /// Only orders with this flag open.
     pub flag: Option<Flag>,
-    /// Only orders with an open flag of severity high or critical.
+    /// Only orders with an open critical flag.
     #[serde(default)]
-    pub attention: bool,
+    pub critical: bool,
     /// Only orders with this reference of the shop: all of them, on one page.
     pub reference: Option<Reference>,
     /// Only orders first seen at this time or later.
@@ -99,7 +99,7 @@ impl ListOrders {
             |flag| order.summary.flags.iter().any(|raised| raised.flag == flag && raised.is_open());
         self.state.is_none_or(|state| order.summary.state == state)
             && self.flag.is_none_or(raised)
-            && (!self.attention || order.summary.attention().next().is_some())
+            && (!self.critical || order.summary.critical().next().is_some())
             && self.since.is_none_or(|since| order.first_seen >= since)
             && self.before.is_none_or(|before| order.first_seen < before)
     }

@@ -1,5 +1,8 @@
 //! The first page of the console: what needs somebody, and how partners and processes are.
 
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 
 use super::decisions::compare;
@@ -51,6 +54,34 @@ fn the_first_page_has_what_needs_somebody() {
     }
 }
 
+/// A page waits for the slowest process no longer than this.
+const PAGE_MAX: Duration = Duration::from_secs(15);
+
+#[test]
+fn processes_that_hang_or_know_no_token_are_named() {
+    let (system, other) = (System::demo(), System::demo());
+    let token = token_of(&system, "vic", "viewer");
+    // Connections are accepted, and nothing is ever read from them.
+    let hanging = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let hanging = hanging.local_addr().expect("it is bound").to_string();
+    let admin_urls = [&*other.admin().to_string(), &system.admin().to_string(), &hanging];
+    let admin_urls = admin_urls.map(|address| format!("http://{address}")).join(",");
+    let home = Home::configured("");
+    let apart = home.boot_as("console", &[("PAYFOLD_CONSOLE__ADMIN_URLS", &admin_urls)]);
+    let visitor = Visitor::log_in(&apart, &token);
+    let asked = Instant::now();
+    let answer = visitor.json("/");
+    assert!(asked.elapsed() < PAGE_MAX, "{:?}", asked.elapsed());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let page = answer.json();
+    let said: Vec<_> = (page["alerts"].as_array().expect("alerts").iter())
+        .map(|alert| alert["what"].as_str().expect("a text"))
+        .collect();
+    assert!(said[0].contains(&format!("{hanging} does not answer")), "{said:?}");
+    assert!(said[1].contains("it does not know your token"), "{said:?}");
+    assert_eq!(needs(&page)[..2], ["Down", "NotWatched"], "{page}");
+}
+
 #[test]
 fn a_process_that_does_not_answer_is_named() {
     let system = System::demo();
@@ -68,5 +99,7 @@ fn a_process_that_does_not_answer_is_named() {
     assert_eq!(answer.status, 200);
     let text = answer.text();
     assert_eq!(text.matches("does not answer").count(), 4, "each twice: {text}");
-    assert!(text.contains("No process that answers folds facts"), "{text}");
+    for said in ["has the role: ingest, projector, reconciler", "The quarantine can't be read"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
 }

@@ -43,7 +43,9 @@ fn notices_are_released_and_dismissed_by_two_people() {
         assert!(page.contains(said), "{said}: {page}");
     }
     assert!(!page.contains("profile-fixed"), "it was refused for its time: {page}");
-    assert!(!vic.get(&path).text().contains("<textarea"), "a viewer decides nothing");
+    let page = vic.get(&path).text();
+    assert!(page.contains("It can be released now.") && !page.contains("<textarea"), "{page}");
+    assert_eq!(vic.get(&format!("/bytes/quarantine/{late}")).status, 404, "nor reads bytes");
 
     let both = format!("{late},{stray}");
     let page = ann.decide(DECIDE, &[&both], "choice=profile-fixed&reason=x");
