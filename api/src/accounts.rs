@@ -55,3 +55,10 @@ pub struct KeyInForce {
     /// When it ends; null without an end.
     pub valid_until: Option<Time>,
 }
+
+impl KeyInForce {
+    /// Whether it counts at this time.
+    pub fn counts_at(&self, time: Time) -> bool {
+        self.valid_from <= time && self.valid_until.is_none_or(|until| time < until)
+    }
+}

@@ -3,7 +3,7 @@
 
 use payfold_partners::token::Permission;
 use payfold_projector::rebuild::service::DecidedSwitch;
-use payfold_projector::rebuild::status::BuildStatus;
+pub use payfold_projector::rebuild::status::BuildStatus;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

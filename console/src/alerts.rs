@@ -126,9 +126,7 @@ impl Watched<'_> {
                 let what = format!("A role of the process at {url} has ended with an error");
                 alerts.push(Alert::page("Down", what, "read the last ERROR line of its log"));
             }
-            // A clock that is off is a trouble, too.
-            let is_clock = self.system.values(skews).any(|one| one.url == url && one.value != 0.0);
-            for trouble in state.troubles.iter().filter(|_| !is_clock) {
+            for trouble in &state.troubles {
                 let what = format!("The process at {url} does not work: {trouble}");
                 alerts.push(Alert::page("StorageRefusing", what, "run payfold check --connect"));
             }
@@ -141,7 +139,10 @@ impl Watched<'_> {
         let missing = ["ingest", "projector", "reconciler"].into_iter();
         let missing: Vec<_> = missing.filter(|role| !self.system.runs(role)).collect();
         let mut alerts = Vec::new();
-        if !missing.is_empty() {
+        // Those that don't say are tickets already, and may have it.
+        let is_refused =
+            |process: &Process| matches!(process.problem, Some(ProcessProblem::Refused(_)));
+        if !missing.is_empty() && !self.system.processes.iter().any(is_refused) {
             let roles = missing.join(", ");
             let what = format!("No process that says how it is has the role: {roles}");
             let first = "see that each runs, and that console.admin_urls names its admin listener";
@@ -202,9 +203,11 @@ impl Watched<'_> {
             alerts.push(Alert::ticket("LatestBehind", what, first));
         }
         for failed in self.system.raised("payfold_projector_build_failed") {
-            let what =
-                format!("The rebuild into build {} has ended with an error", failed.label("build"));
-            alerts.push(Alert::ticket("RebuildFailed", what, "see why").on("/builds"));
+            let (url, build) = (failed.url, failed.label("build"));
+            let what = format!("The rebuild into build {build} has ended with an error at {url}");
+            let first =
+                "run payfold rebuild status with its --admin-url; mend, then resume it there";
+            alerts.push(Alert::ticket("RebuildFailed", what, first));
         }
         alerts
     }
@@ -229,14 +232,12 @@ impl Watched<'_> {
         alerts
     }
 
-    /// Partners that are silent. While a process does not answer, it is not known.
+    /// Partners that are silent: a ticket, because small partners sleep at night. Prometheus, which
+    /// knows yesterday, pages.
     fn partners(&self) -> Vec<Alert> {
         let mut alerts = Vec::new();
-        if self.system.processes.iter().any(|process| process.state.is_none()) {
-            return alerts;
-        }
         for traffic in self.system.traffic() {
-            let Some(Silence { seconds, refused }) = Silence::of(&traffic, self.now) else {
+            let Some(Silence { seconds, refused }) = self.system.silence(&traffic, self.now) else {
                 continue;
             };
             let (partner, silence) = (&traffic.partner, age(seconds as f64));
@@ -514,7 +515,8 @@ mod tests {
         let mut wrong = process("ingest_own_clock_skew_seconds 90");
         wrong.state.as_mut().unwrap().troubles.push("the clock is off".to_owned());
         let alerts = named(vec![wrong]);
-        assert_eq!(alerts.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["OwnClockOff"]);
+        let names: Vec<_> = alerts.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["OwnClockOff", "StorageRefusing"], "the disk may be full, too");
         let none = named(vec![Process { state: None, ..process("vault_stale 0") }]);
         assert!(none[0].1.ends_with("ingest, projector, reconciler"), "{none:?}");
     }
@@ -579,11 +581,20 @@ mod tests {
         let rules: BTreeSet<_> =
             RULES.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
         let (own, _) = include_str!("alerts.rs").split_once("mod tests").unwrap();
-        let made = own.split("Alert::page(").chain(own.split("Alert::ticket(")).skip(1);
-        let made = made.filter_map(|call| call.trim_start().strip_prefix('"')?.split('"').next());
-        let made: BTreeSet<_> = made.collect();
+        let made_by = |call: &str| -> BTreeSet<_> {
+            let made = own.split(call).skip(1);
+            made.filter_map(|call| call.trim_start().strip_prefix('"')?.split('"').next()).collect()
+        };
+        let (pages, tickets) = (made_by("Alert::page("), made_by("Alert::ticket("));
+        let made: BTreeSet<_> = pages.union(&tickets).copied().collect();
         let missing: Vec<_> = rules.difference(&made).copied().collect();
         assert_eq!(missing, OVER_TIME);
         assert!(made.is_subset(&rules), "{made:?}");
+        for rule in RULES.split("- alert: ").skip(1) {
+            let name = rule.lines().next().unwrap();
+            let is_page = rule.contains("severity: page");
+            let is_alike = pages.contains(name) == is_page && tickets.contains(name) != is_page;
+            assert!(is_alike || OVER_TIME.contains(&name) || name == "PartnerSilent", "{name}");
+        }
     }
 }

@@ -6,8 +6,8 @@ use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
 use payfold_api::call::Nothing;
 use payfold_api::rebuild::{
-    BUILDS, Builds, DROP, DropBuild, MovePublication, PAUSE, PaceBuild, RESUME, ROLL_BACK, START,
-    SWITCH, StartBuild,
+    BUILDS, BuildStatus, Builds, DROP, DropBuild, MovePublication, PAUSE, PaceBuild, RESUME,
+    ROLL_BACK, START, SWITCH, StartBuild,
 };
 use payfold_report::text::{count, whole};
 use serde::{Deserialize, Serialize};
@@ -56,19 +56,33 @@ struct DecidedAction {
 
 impl BuildAction {
     /// The actions on a build in a state.
-    fn of(state: &str) -> &'static [Self] {
-        match state {
-            "building" => &[Self::Pause, Self::Drop],
-            "paused" | "failed" => &[Self::Resume, Self::Drop],
-            "ready" => &[Self::Switch, Self::Drop],
-            "standby" => &[Self::RollBack, Self::Drop],
+    fn of(build: &BuildStatus) -> &'static [Self] {
+        match (build.state.as_str(), build.was_published) {
+            ("building", _) => &[Self::Pause, Self::Drop],
+            ("paused", _) | ("failed", false) => &[Self::Resume, Self::Drop],
+            ("ready", _) => &[Self::Switch, Self::Drop],
+            ("standby", _) => &[Self::RollBack, Self::Drop],
+            ("failed", true) => &[Self::Drop],
             _ => &[],
         }
     }
 
+    /// The actions on all of them: a build is started when no other is in the making.
+    fn on(all: &Builds) -> Vec<(Self, u32)> {
+        let of_each = all
+            .builds
+            .iter()
+            .flat_map(|build| Self::of(build).iter().map(|action| (*action, build.build)));
+        let mut actions: Vec<_> = of_each.collect();
+        if all.builds.iter().all(|build| build.was_published) {
+            actions.push((Self::Start, 0));
+        }
+        actions
+    }
+
     fn label(self, build: u32) -> String {
         match self {
-            Self::Start => format!("Start build {build}"),
+            Self::Start => "Start a build".to_owned(),
             Self::Pause => format!("Pause build {build}"),
             Self::Resume => format!("Resume build {build}"),
             Self::Switch => format!("Publish from build {build}"),
@@ -110,6 +124,7 @@ fn render(all: &Builds, session: &Session) -> Markup {
         Head::Number("Behind"),
         Head::Text("Left"),
         Head::Text("Since"),
+        Head::Number("Facts a second at most"),
     ];
     let rows = html! {
         @for build in &all.builds {
@@ -125,25 +140,18 @@ fn render(all: &Builds, session: &Session) -> Markup {
                 td { @if let Some(left) = build.seconds_left { (age(left)) } @else { "–" } }
                 td { @if let Some(made) = build.made_at { (moment(made)) }
                     @else { "the first start" } }
+                td.num { @if let Some(most) = build.throttle { (count(u64::from(most))) }
+                    @else { "–" } }
             }
         }
     };
-    let is_made = |state: &str| matches!(state, "building" | "paused" | "ready" | "failed");
-    let next = all.builds.iter().map(|build| build.build).max().unwrap_or(0) + 1;
     html! {
         h1 { "Builds" }
         p { "A build is one fold of the whole log into tables of orders. One is published; another \
             is made when a rule of the fold has changed." }
         (table("Builds", &heads, &rows))
         @if session.may(&START) {
-            @for build in &all.builds {
-                @for action in BuildAction::of(build.state.as_str()) {
-                    (action_fields(*action, build.build, session))
-                }
-            }
-            @if !all.builds.iter().any(|build| is_made(build.state.as_str())) {
-                (action_fields(BuildAction::Start, next, session))
-            }
+            @for (action, build) in BuildAction::on(all) { (action_fields(action, build, session)) }
         }
     }
 }
@@ -162,8 +170,11 @@ fn action_fields(action: BuildAction, build: u32, session: &Session) -> Markup {
                     legend { (label) }
                     p.hint { (action.consequence()) }
                     @if matches!(action, BuildAction::Start | BuildAction::Resume) {
-                        label { "Facts a second at most, if it should spare the machine "
-                            input type="number" name="throttle" min="1"; }
+                        label {
+                            "Facts a second at most, if it should spare the machine"
+                            @if action == BuildAction::Resume { " (empty: as before)" }
+                            " " input type="number" name="throttle" min="1";
+                        }
                     }
                     (reason_field(""))
                     button type="submit" { (label) }
@@ -177,6 +188,8 @@ fn action_fields(action: BuildAction, build: u32, session: &Session) -> Markup {
 pub(crate) async fn change(visit: Visit, fields: Form<BuildFields>) -> Result<HttpResponse, Error> {
     visit.assert_own_page(&fields.post_token)?;
     let BuildFields { action, build, reason, throttle, .. } = fields.into_inner();
+    // Browsers send line breaks as two characters, and count them as one.
+    let reason = reason.replace("\r\n", "\n");
     let unfit = |said: &str| failure::unfit(&visit.request, said);
     if reason.trim().is_empty() {
         return Err(unfit("There is no reason. Nothing has changed."));
@@ -185,6 +198,13 @@ pub(crate) async fn change(visit: Visit, fields: Form<BuildFields>) -> Result<Ht
         "" => None,
         text => Some(text.parse().map_err(|_| unfit("The facts a second are no number."))?),
     };
+    // Some calls name no build: they mean the one in the making, which may be another by now.
+    let builds = visit.call(&BUILDS, &[], &Nothing {}).await?;
+    if !BuildAction::on(&builds).contains(&(action, build)) {
+        return Err(unfit(
+            "The builds have changed since you saw them. Nothing has changed by you.",
+        ));
+    }
     let (moved, pace) = (
         MovePublication { reason: reason.clone(), build: Some(build), force: false },
         PaceBuild { reason: reason.clone(), throttle },

@@ -10,8 +10,10 @@ use reqwest::{Body, Client, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Timeout of a call: longer than a busy database takes for a claim.
-const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// Timeout of a change: longer than a busy database takes for a claim.
+const CHANGE_MAX: Duration = Duration::from_secs(30);
+/// Timeout of a call that reads; another listener may be asked then.
+const READ_MAX: Duration = Duration::from_secs(10);
 /// Timeout of a call that may read every order before it answers.
 const SLOW_MAX: Duration = Duration::from_secs(300);
 /// Timeout of a call that every listener gets: a page waits for the slowest.
@@ -35,6 +37,8 @@ pub(crate) struct ApiClient {
 /// The admin listeners, asked with a person's token.
 pub(crate) struct PersonalClient<'c> {
     client: &'c ApiClient,
+    /// The listeners that are asked, in this order.
+    urls: Vec<&'c str>,
     token: &'c str,
 }
 
@@ -67,11 +71,17 @@ impl ApiClient {
 
     /// The listeners, asked with this token.
     pub(crate) fn with<'c>(&'c self, token: &'c str) -> PersonalClient<'c> {
-        PersonalClient { client: self, token }
+        let urls = self.urls.iter().map(String::as_str).collect();
+        PersonalClient { client: self, urls, token }
     }
 }
 
-impl PersonalClient<'_> {
+impl<'c> PersonalClient<'c> {
+    /// The same with these listeners only.
+    pub(crate) fn only(&self, urls: Vec<&'c str>) -> Self {
+        Self { client: self.client, urls, token: self.token }
+    }
+
     /// Makes a call with these names in its path. It goes to the first listener that can be reached
     /// and runs the role for it. Errors: it is refused, or there is no answer.
     pub(crate) async fn call<Q: Serialize, A: DeserializeOwned>(
@@ -110,7 +120,7 @@ impl PersonalClient<'_> {
         &self,
         call: &Call<Nothing, A>,
     ) -> Vec<(&str, Result<A, CallError>)> {
-        let asked = self.client.urls.iter().map(async |url| {
+        let asked = self.urls.iter().map(async |url| {
             let answer = tokio::time::timeout(EACH_MAX, async {
                 let path = format!("{url}{}", call.path);
                 match self.send(call, &path, &Nothing {}).await {
@@ -119,7 +129,7 @@ impl PersonalClient<'_> {
                 }
             });
             let late = || Err(CallError::NoAnswer(format!("no answer within {EACH_MAX:?}")));
-            (url.as_str(), answer.await.unwrap_or_else(|_| late()))
+            (*url, answer.await.unwrap_or_else(|_| late()))
         });
         future::join_all(asked).await
     }
@@ -133,28 +143,29 @@ impl PersonalClient<'_> {
         request: &Q,
     ) -> Result<Answered<'_, A>, CallError> {
         let path = path_of(call, names)?;
-        let mut last = CallError::NoAnswer("no admin listener is configured".to_owned());
-        for url in &self.client.urls {
+        let mut last = None;
+        for url in &self.urls {
             let response = match self.send(call, &format!("{url}{path}"), request).await {
                 Ok(response) => response,
                 // Another listener may be asked: this one has not received the call, or it was to
                 // change nothing.
                 Err(error) if error.is_connect() || call.method == CallMethod::Get => {
-                    last = CallError::NoAnswer(said(&error));
+                    outweigh(&mut last, CallError::NoAnswer(said(&error)));
                     continue;
                 }
                 Err(error) => return Err(CallError::NoAnswer(said(&error))),
             };
             match read(response).await {
                 Err(CallError::Refused(status, problem)) if NO_ROLE.contains(&&*problem.code) => {
-                    last = CallError::Refused(status, problem);
+                    outweigh(&mut last, CallError::Refused(status, problem));
                 }
                 // Its vault may be another one: a projector needs none.
-                Err(CallError::NoSession) => last = CallError::NoSession,
+                Err(CallError::NoSession) => outweigh(&mut last, CallError::NoSession),
                 answer => return Ok(Answered { url, answer }),
             }
         }
-        Err(last)
+        let none = || CallError::NoAnswer("no admin listener is configured".to_owned());
+        Err(last.unwrap_or_else(none))
     }
 
     async fn send<Q: Serialize, A>(
@@ -169,7 +180,11 @@ impl PersonalClient<'_> {
             CallMethod::Post => http.post(url).json(request),
             CallMethod::PostQuery | CallMethod::Upload => http.post(url).query(&query_of(request)),
         };
-        let limit = if call.is_slow { SLOW_MAX } else { ANSWER_MAX };
+        let limit = match (call.is_slow, call.method) {
+            (true, _) => SLOW_MAX,
+            (false, CallMethod::Get) => READ_MAX,
+            (false, CallMethod::Post | CallMethod::PostQuery | CallMethod::Upload) => CHANGE_MAX,
+        };
         sent.bearer_auth(self.token).timeout(limit).send().await
     }
 }
@@ -198,6 +213,19 @@ async fn read<A: DeserializeOwned>(answer: Response) -> Result<A, CallError> {
     Err(CallError::Refused(status, problem))
 }
 
+/// Keeps what says more about a call that no listener has answered. One without the role for it
+/// knows the token; while one does not answer, it is not known whether the session is over.
+fn outweigh(known: &mut Option<CallError>, error: CallError) {
+    let weight = |error: &CallError| match error {
+        CallError::NoSession => 0,
+        CallError::NoAnswer(_) => 1,
+        CallError::Refused(..) => 2,
+    };
+    if known.as_ref().is_none_or(|known| weight(known) <= weight(&error)) {
+        *known = Some(error);
+    }
+}
+
 /// The error with its causes. The URL in it has no token, but may have what a person searched for.
 fn said(error: &reqwest::Error) -> String {
     let mut said = error.to_string();
@@ -207,4 +235,34 @@ fn said(error: &reqwest::Error) -> String {
         cause = error.source();
     }
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_listener_without_the_token_ends_no_session() {
+        let said = |error: &CallError| match error {
+            CallError::NoSession => "no session",
+            CallError::NoAnswer(_) => "no answer",
+            CallError::Refused(..) => "no role",
+        };
+        let error = |name: &str| match name {
+            "no session" => CallError::NoSession,
+            "no answer" => CallError::NoAnswer(String::new()),
+            _ => CallError::Refused(StatusCode::NOT_FOUND, Problem::default()),
+        };
+        for (errors, shown) in [
+            (&["no session", "no session"][..], "no session"),
+            (&["no session", "no answer"], "no answer"),
+            (&["no answer", "no session"], "no answer"),
+            (&["no role", "no answer", "no session"], "no role"),
+            (&["no session", "no role"], "no role"),
+        ] {
+            let mut last = None;
+            errors.iter().for_each(|name| outweigh(&mut last, error(name)));
+            assert_eq!(last.as_ref().map(said), Some(shown), "{errors:?}");
+        }
+    }
 }

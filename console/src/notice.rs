@@ -28,8 +28,9 @@ use crate::visit::Visit;
 #[derive(Debug, Serialize)]
 struct ShownNotice {
     notice: NoticeHistory,
-    /// `None` if it can't be judged now.
     judged: Option<JudgedNotice>,
+    /// Why it can't be judged now.
+    unjudged: Option<String>,
 }
 
 /// Shows a quarantined notice.
@@ -44,14 +45,12 @@ pub(crate) async fn show(visit: Visit, position: Path<String>) -> Result<HttpRes
         Choice::Accept(_) | Choice::Dismiss => None,
     });
     let client = visit.console.client.with(&visit.session.token);
-    let judged = match client.call(&JUDGE, &[&position], &Judge { because }).await {
-        Ok(judged) => Some(judged),
-        Err(CallError::NoSession) => {
-            return Err(failure::failed(&visit.request, &CallError::NoSession));
-        }
-        Err(CallError::NoAnswer(_) | CallError::Refused(..)) => None,
+    let (judged, unjudged) = match client.call(&JUDGE, &[&position], &Judge { because }).await {
+        Ok(judged) => (Some(judged), None),
+        Err(CallError::Refused(_, problem)) => (None, Some(problem.detail)),
+        Err(error) => return Err(failure::failed(&visit.request, &error)),
     };
-    let content = ShownNotice { notice, judged };
+    let content = ShownNotice { notice, judged, unjudged };
     let title = format!("Notice {}", content.notice.row.position);
     Ok(visit.answer(&title, &content, || content.render(&visit.session)))
 }
@@ -121,8 +120,10 @@ impl ShownNotice {
                             b { "It can't be released now: " } (whole(problem)) "."
                         },
                         Some(None) => p { "It can be released now." },
-                        None => p { "Whether it can be released is not known now: no process with \
-                            the role reconciler answers." },
+                        None => p {
+                            b { "It can't be judged now: " }
+                            (whole(self.unjudged.as_deref().unwrap_or_default())) "."
+                        },
                     }
                 }
             }

@@ -2,7 +2,6 @@
 //! are.
 
 use actix_web::{Error, HttpResponse};
-use futures_util::future;
 use maud::{Markup, html};
 use payfold_api::process::{INTERVAL_S, PartnerTraffic, ProcessPhase, TrafficInterval};
 use payfold_api::reads::NOTICES;
@@ -13,9 +12,9 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use crate::alerts::{Alert, Urgency, Watched};
-use crate::client::{CallError, EACH_MAX};
+use crate::client::EACH_MAX;
 use crate::failure;
-use crate::system::{Process, ProcessProblem, Silence, System};
+use crate::system::{Process, ProcessProblem, System};
 use crate::table::{Head, table};
 use crate::text::{age, moment};
 use crate::visit::Visit;
@@ -42,15 +41,11 @@ pub(crate) async fn show(visit: Visit) -> Result<HttpResponse, Error> {
     let failed = |error| failure::failed(&visit.request, &error);
     let of_undecided =
         ListNotices { open: true, limit: Some(NOTICES_MAX), ..ListNotices::default() };
+    let system = System::read(&client).await.map_err(failed)?;
     // A page is no use to anybody who waits for one process that hangs.
-    let notices = timeout(EACH_MAX, client.call(&NOTICES, &[], &of_undecided));
-    let (system, notices) = future::join(System::read(&client), notices).await;
-    let system = system.map_err(failed)?;
-    let notices: Option<NoticePage> = match notices {
-        Ok(Ok(page)) => Some(page),
-        Ok(Err(CallError::NoSession)) => return Err(failed(CallError::NoSession)),
-        Ok(Err(CallError::NoAnswer(_) | CallError::Refused(..))) | Err(_) => None,
-    };
+    let answering = client.only(system.answering());
+    let notices = timeout(EACH_MAX, answering.call(&NOTICES, &[], &of_undecided)).await;
+    let notices: Option<NoticePage> = notices.ok().and_then(Result::ok);
     let now = (visit.console.now)();
     let alerts = Watched { system: &system, notices: notices.as_ref(), now }.alerts();
     let overview = Overview { alerts, traffic: system.traffic(), system, now };
@@ -88,16 +83,17 @@ impl Overview {
                         @for alert in &self.alerts { li { (needed(alert)) } }
                     }
                 }
-                p.hint { "Prometheus alone sees AckSlow, SignatureFailuresHigh and \
-                    QuarantineOverBudget." }
+                p.hint { "What shows only over time, Prometheus alone sees: AckSlow, \
+                    SignatureFailuresHigh, QuarantineOverBudget, failures that repeat." }
             }
         }
     }
 
     fn figures(&self) -> Markup {
-        let total = |metric: &str| {
-            let of_processes = self.system.largest(metric, "");
-            of_processes.get("").map_or("unknown".to_owned(), |total| count(*total as u64))
+        // What is none has no series.
+        let of_reconcilers = |metric: &str| match self.system.runs("reconciler") {
+            true => count(self.system.largest(metric, "").into_values().sum::<f64>() as u64),
+            false => "unknown".to_owned(),
         };
         let lags = self.system.largest("payfold_projector_lag_seconds", "partition");
         let lag = lags.into_values().reduce(f64::max).map_or("unknown".to_owned(), age);
@@ -119,12 +115,14 @@ impl Overview {
                 }
                 div {
                     dt { "Open findings" }
-                    dd { a href="/findings" { (total("payfold_reconciler_findings_open")) } }
+                    dd {
+                        a href="/findings" { (of_reconcilers("payfold_reconciler_findings_open")) }
+                    }
                 }
                 div { dt { "Facts wait to be folded for" } dd { (lag) } }
                 div {
                     dt { "Questions that partners owe an answer" }
-                    dd { (total("payfold_reconciler_queries_waiting")) }
+                    dd { (of_reconcilers("payfold_reconciler_queries_waiting")) }
                 }
             }
         }
@@ -159,7 +157,7 @@ impl Overview {
                     @if traffic.partner.is_empty() { "no known partner" }
                     @else { a href={ "/partners/" (traffic.partner) } { (traffic.partner) } }
                 }
-                td { (last_notice(traffic, self.now)) }
+                td { (last_notice(traffic, &self.system, self.now)) }
                 td.num { (sum(|interval| interval.accepted)) }
                 td.num { (sum(|interval| interval.refused)) }
                 td { (self.bars(&hour)) }
@@ -238,7 +236,7 @@ impl Overview {
 }
 
 /// When a partner was heard last.
-pub(crate) fn last_notice(traffic: &PartnerTraffic, now: Time) -> Markup {
+pub(crate) fn last_notice(traffic: &PartnerTraffic, system: &System, now: Time) -> Markup {
     html! {
         @match traffic.last_accepted {
             Some(last) => {
@@ -246,7 +244,7 @@ pub(crate) fn last_notice(traffic: &PartnerTraffic, now: Time) -> Markup {
             },
             None => "none since the processes started",
         }
-        @if Silence::of(traffic, now).is_some() { " " span.badge.high { "silent" } }
+        @if system.silence(traffic, now).is_some() { " " span.badge.high { "silent" } }
     }
 }
 

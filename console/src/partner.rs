@@ -46,7 +46,10 @@ impl PartnerPage<'_> {
             }
             h1 { "Partner " (self.partner) }
             dl.facts {
-                div { dt { "Last notice" } dd { (last_notice(&self.state.traffic, self.now)) } }
+                div {
+                    dt { "Last notice" }
+                    dd { (last_notice(&self.state.traffic, self.system, self.now)) }
+                }
                 div { dt { "Refused, and signed" } dd {
                     a href={ "/quarantine?partner=" (self.partner) } { "quarantine" } } }
                 div { dt { "What its records say otherwise" } dd {
@@ -69,7 +72,7 @@ impl PartnerPage<'_> {
             Head::Text("From"),
             Head::Text("Until"),
             Head::Text("State"),
-            Head::Number("Notices it signed"),
+            Head::Number("Signed since the processes started"),
         ];
         let rows = html! { @for key in &account.keys { (self.key(account, key)) } };
         html! {
@@ -96,9 +99,10 @@ impl PartnerPage<'_> {
                 td { @if let Some(until) = key.valid_until { (moment(until)) } @else { "–" } }
                 td { (standing(account, key, self.now)) }
                 td.num {
-                    @match uses.get(key.id.as_str()) {
-                        Some(uses) if key.channel.name() == "ipn" => (count(*uses as u64)),
-                        _ => "–",
+                    @if key.channel.name() != "ipn" { "–" }
+                    @else {
+                        (count(uses.get(key.id.as_str()).copied().unwrap_or_default() as u64))
+                        @if self.is_shared(account, key) { small { "by all keys of this id" } }
                     }
                 }
             }
@@ -108,6 +112,14 @@ impl PartnerPage<'_> {
     /// The sums of a metric of this partner over all processes, by a label.
     fn sums<'s>(&'s self, metric: &'s str, label: &str) -> BTreeMap<&'s str, f64> {
         self.system.sums(metric, label, |measured| measured.label("partner") == self.partner)
+    }
+
+    /// Whether another account of the partner has a key of this id: they are counted together.
+    fn is_shared(&self, account: &AccountInForce, key: &KeyInForce) -> bool {
+        let others = self.state.accounts.iter();
+        let others = others.filter(|other| other.merchant_code != account.merchant_code);
+        let mut keys = others.flat_map(|other| &other.keys);
+        keys.any(|other| other.id == key.id && other.channel == key.channel)
     }
 
     /// A table of counts since the processes started.
@@ -128,13 +140,13 @@ impl PartnerPage<'_> {
 
 /// Whether a key counts now.
 fn standing(account: &AccountInForce, key: &KeyInForce, now: Time) -> Markup {
-    let is_valid =
-        |key: &KeyInForce| key.valid_from <= now && key.valid_until.is_none_or(|until| now < until);
     let is_newer =
         |other: &&KeyInForce| other.channel == key.channel && other.valid_from > key.valid_from;
-    let is_replaced = account.keys.iter().filter(is_newer).any(is_valid);
+    let is_replaced = account.keys.iter().filter(is_newer).any(|newer| newer.counts_at(now));
+    // One that was retired before it began never begins.
+    let has_ended = key.valid_until.is_some_and(|until| until <= now.max(key.valid_from));
     html! {
-        @if key.valid_until.is_some_and(|until| until <= now) { span.badge { "ended" } }
+        @if has_ended { span.badge { "ended" } }
         @else if key.valid_from > now { span.badge { "next" } }
         @else if is_replaced { span.badge.high { "old" } }
         @else { span.badge.paid { "current" } }
@@ -152,17 +164,21 @@ mod tests {
             serde_json::json!({ "id": id, "channel": channel, "validFrom": at(from),
                 "validUntil": until.map(at) })
         };
-        let keys =
-            [key("a", "ipn", 2, Some(20)), key("b", "ipn", 10, None), key("c", "create", 12, None)];
+        let keys = [
+            key("a", "ipn", 2, Some(20)),
+            key("b", "ipn", 10, None),
+            key("c", "create", 12, None),
+            key("d", "return", 25, Some(25)),
+        ];
         let account = serde_json::json!({ "partner": "p", "merchantCode": "M", "enabled": true,
             "stage": "live", "profileVersion": 1, "allowSources": [], "ratePerS": null,
             "keys": keys });
         let account: AccountInForce = serde_json::from_value(account).unwrap();
         for (day, states) in [
-            ("01", "next next next"),
-            ("09", "current next next"),
-            ("11", "old current next"),
-            ("20", "ended current current"),
+            ("01", "next next next ended"),
+            ("09", "current next next ended"),
+            ("11", "old current next ended"),
+            ("20", "ended current current ended"),
         ] {
             let now = Time::parse(&format!("2026-01-{day}T00:00:00Z")).unwrap();
             let shown: Vec<_> = (account.keys.iter())

@@ -32,7 +32,10 @@ pub(crate) async fn read(visit: &Visit) -> Result<(BTreeMap<String, PartnerState
     let system = System::read(&client).await;
     let system = system.map_err(|error| failure::failed(&visit.request, &error))?;
     let mut partners = BTreeMap::<String, PartnerState>::new();
-    for account in visit.call(&ACCOUNTS, &[], &Nothing {}).await?.accounts {
+    let answering = client.only(system.answering());
+    let accounts = answering.call(&ACCOUNTS, &[], &Nothing {}).await;
+    let accounts = accounts.map_err(|error| failure::failed(&visit.request, &error))?;
+    for account in accounts.accounts {
         let partner = account.partner.to_string();
         partners.entry(partner).or_default().accounts.push(account);
     }
@@ -46,12 +49,12 @@ pub(crate) async fn read(visit: &Visit) -> Result<(BTreeMap<String, PartnerState
 
 /// Lists the partners.
 pub(crate) async fn list(visit: Visit) -> Result<HttpResponse, Error> {
-    let (partners, _) = read(&visit).await?;
+    let (partners, system) = read(&visit).await?;
     let now = (visit.console.now)();
-    Ok(visit.answer("Partners", &partners, || render(&partners, now)))
+    Ok(visit.answer("Partners", &partners, || render(&partners, &system, now)))
 }
 
-fn render(partners: &BTreeMap<String, PartnerState>, now: Time) -> Markup {
+fn render(partners: &BTreeMap<String, PartnerState>, system: &System, now: Time) -> Markup {
     let heads = [
         Head::Text("Partner"),
         Head::Text("Profile"),
@@ -60,7 +63,7 @@ fn render(partners: &BTreeMap<String, PartnerState>, now: Time) -> Markup {
         Head::Text("Last notice"),
     ];
     let rows = html! {
-        @for (partner, state) in partners { (row(partner, state, now)) }
+        @for (partner, state) in partners { (row(partner, state, system, now)) }
     };
     html! {
         h1 { "Partners" }
@@ -72,9 +75,11 @@ fn render(partners: &BTreeMap<String, PartnerState>, now: Time) -> Markup {
     }
 }
 
-fn row(partner: &str, state: &PartnerState, now: Time) -> Markup {
-    let keys = state.accounts.iter().filter(|account| account.enabled).flat_map(|one| &one.keys);
+fn row(partner: &str, state: &PartnerState, system: &System, now: Time) -> Markup {
+    let in_force = || state.accounts.iter().filter(|account| account.enabled);
+    let keys = in_force().flat_map(|account| &account.keys);
     let next_end = keys.filter_map(|key| key.valid_until).filter(|until| *until > now).min();
+    let has_ended = in_force().any(|account| lacks_key(account, now));
     let enabled = state.accounts.iter().filter(|account| account.enabled).count();
     html! {
         tr {
@@ -88,8 +93,19 @@ fn row(partner: &str, state: &PartnerState, now: Time) -> Markup {
                     small { (state.accounts.len() - enabled) " disabled" }
                 }
             }
-            td { @if let Some(until) = next_end { (moment(until)) } @else { "none ends" } }
-            td { (last_notice(&state.traffic, now)) }
+            td {
+                @if let Some(until) = next_end { (moment(until)) } @else { "none ends" }
+                @if has_ended { " " span.badge.critical { "one has no key now" } }
+            }
+            td { (last_notice(&state.traffic, system, now)) }
         }
     }
+}
+
+/// Whether an account has keys of a channel, and none that counts now.
+fn lacks_key(account: &AccountInForce, now: Time) -> bool {
+    account.keys.iter().any(|key| {
+        let mut alike = account.keys.iter().filter(|other| other.channel == key.channel);
+        !alike.any(|other| other.counts_at(now))
+    })
 }

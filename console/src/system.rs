@@ -58,15 +58,15 @@ impl<'s> Measured<'s> {
 }
 
 impl System {
-    /// Asks every process. Errors: the session is over: no process knows the person's token, and
-    /// one says so.
+    /// Asks every process. Errors: the session is over: every process says that it does not know
+    /// the person's token.
     pub(crate) async fn read(client: &PersonalClient<'_>) -> Result<Self, CallError> {
-        let (mut processes, mut is_unknown) = (Vec::new(), false);
+        let (mut processes, mut is_over) = (Vec::new(), true);
         for (url, answer) in client.each(&PROCESS).await {
+            is_over &= matches!(answer, Err(CallError::NoSession));
             let (state, problem) = match answer {
                 Ok(state) => (Some(state), None),
                 Err(CallError::NoSession) => {
-                    is_unknown = true;
                     let said = "it does not know your token: its vault is another one".to_owned();
                     (None, Some(ProcessProblem::Refused(said)))
                 }
@@ -77,10 +77,13 @@ impl System {
             };
             processes.push(Process { url: url.to_owned(), state, problem });
         }
-        match is_unknown && processes.iter().all(|process| process.state.is_none()) {
-            true => Err(CallError::NoSession),
-            false => Ok(Self { processes }),
-        }
+        if is_over { Err(CallError::NoSession) } else { Ok(Self { processes }) }
+    }
+
+    /// The admin listeners of the processes that say how they are.
+    pub(crate) fn answering(&self) -> Vec<&str> {
+        let answering = self.processes.iter().filter(|process| process.state.is_some());
+        answering.map(|process| process.url.as_str()).collect()
     }
 
     /// The states of the processes that say how they are.
@@ -141,6 +144,12 @@ impl System {
         sums
     }
 
+    /// The silence of a partner. While a process does not say how it is, it is not known.
+    pub(crate) fn silence(&self, traffic: &PartnerTraffic, now: Time) -> Option<Silence> {
+        let is_known = self.processes.iter().all(|process| process.state.is_some());
+        Silence::of(traffic, now).filter(|_| is_known)
+    }
+
     /// The traffic of each partner over all processes.
     pub(crate) fn traffic(&self) -> Vec<PartnerTraffic> {
         let mut partners = BTreeMap::<&str, PartnerTraffic>::new();
@@ -177,7 +186,7 @@ pub(crate) struct Silence {
 
 impl Silence {
     /// The silence of a partner; `None` if it is heard, or was not busy before.
-    pub(crate) fn of(traffic: &PartnerTraffic, now: Time) -> Option<Self> {
+    fn of(traffic: &PartnerTraffic, now: Time) -> Option<Self> {
         let last = traffic.last_accepted?;
         let seconds = (now.unix_ms() - last.unix_ms()) / 1_000;
         let since = last.plus_ms(-(SILENCE_S + INTERVAL_S) * 1_000);

@@ -74,8 +74,8 @@ impl Assembly<'_> {
         if set.is_empty() && roles.need() != Need::Both {
             return Err(Fixable::error(
                 "console.admin_urls is empty, and this process has no orders to show",
-                "set it to the admin listeners of all processes that have the vault, among them \
-                 the reconciler and projector roles, such as [\"http://10.0.0.5:9464\"]",
+                "set it to the admin listeners of every process, the reconciler and projector \
+                 roles among them, such as [\"http://10.0.0.5:9464\"]",
             ));
         }
         let mut urls: Vec<String> =

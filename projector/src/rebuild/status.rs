@@ -83,12 +83,14 @@ pub struct BuildStatus {
     /// The publication epoch, which its events carry as `epoch`; null while it is not
     /// published.
     pub(crate) epoch: Option<u32>,
+    /// Whether it was ever published.
+    pub was_published: bool,
     /// When it was started; null for the first build.
     pub made_at: Option<Time>,
     /// Whether one rule of its fold is broken on purpose.
     pub drill: bool,
     /// The most facts a second; null while it is not throttled.
-    pub(crate) throttle: Option<u32>,
+    pub throttle: Option<u32>,
     /// How many records are folded.
     pub folded: u64,
     /// How many records the log has.
@@ -175,6 +177,7 @@ fn build_status(
         build,
         state: BuildState::Building,
         epoch: (published.build == build).then_some(published.epoch),
+        was_published: record.was_published,
         made_at: record.made_at,
         drill: record.drill,
         throttle: record.facts_per_s.filter(|_| !record.was_published),

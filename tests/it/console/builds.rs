@@ -29,20 +29,20 @@ fn an_operator_makes_publishes_and_drops_a_build() {
         .map(|(name, role)| Visitor::log_in(&system, &token_of(&system, name, role)));
     assert!(!fin.get("/builds").text().contains("<textarea"), "finance makes no builds");
     let page = ops.get("/builds").text();
-    assert!(page.contains("Start build 2") && !page.contains("Drop build"), "{page}");
-    let start = "action=start&build=2&reason=the+rules+changed";
+    assert!(page.contains("Start a build") && !page.contains("Drop build"), "{page}");
+    let start = "action=start&build=0&reason=the+rules+changed";
     assert_eq!(fin.change(start).0, 403);
     assert_eq!(ops.send("/builds", ORIGIN, start).status, 400, "it is no form of this session");
     let of_other = format!("{start}&post_token={}", fin.post_token());
     assert_eq!(ops.send("/builds", ORIGIN, &of_other).status, 403);
-    for fields in ["action=start&build=2&reason=+", "action=burn&build=2&reason=x"] {
+    for fields in ["action=start&build=0&reason=+", "action=burn&build=2&reason=x"] {
         assert_eq!(ops.change(fields).0, 400, "{fields}");
     }
     let (status, page) = ops.change(start);
     assert!(status == 200 && page.contains("Build 2 has started."), "{page}");
     ops.sees(2, "ready");
     let page = ops.get("/builds").text();
-    assert!(page.contains("Publish from build 2") && !page.contains("Start build"), "{page}");
+    assert!(page.contains("Publish from build 2") && !page.contains("Start a build"), "{page}");
     let (_, page) = ops.change("action=switch&build=2&reason=they+agree");
     assert!(page.contains("Of 3 orders 0 differ"), "{page}");
     ops.sees(2, "live");
@@ -50,7 +50,10 @@ fn an_operator_makes_publishes_and_drops_a_build() {
     let (_, page) = ops.change("action=roll-back&build=1&reason=a+drill");
     assert!(page.contains("Build 1 is published from now on"), "{page}");
     ops.sees(2, "standby");
-    assert_eq!(ops.change("action=drop&build=1&reason=x").0, 422, "it is published");
+    for stale in ["action=drop&build=1", "action=pause&build=2", "action=start&build=3"] {
+        let (status, page) = ops.change(&format!("{stale}&reason=x"));
+        assert!(status == 400 && page.contains("The builds have changed"), "{stale}: {page}");
+    }
     let (_, page) = ops.change("action=drop&build=2&reason=a+drill");
     assert!(page.contains("Build 2 is dropped."), "{page}");
 }

@@ -25,6 +25,10 @@ fn the_first_page_has_what_needs_somebody() {
     let unheard =
         serde_json::json!([{ "partner": "sandbox", "lastAccepted": null, "intervals": [] }]);
     assert_eq!(page["traffic"], unheard);
+    let text = visitor.get("/").text();
+    for said in ["Nothing needs anybody now", "<a href=\"/findings\">0</a>", "<dd>0 s</dd>"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
     let pay = ["--count", "8", "--trouble", "stale,second-ref", "--seed", "7"];
     system.payfold(&[&["demo", "pay"][..], &pay].concat()).ok();
     compare(&system);
@@ -64,22 +68,30 @@ fn processes_that_hang_or_know_no_token_are_named() {
     // Connections are accepted, and nothing is ever read from them.
     let hanging = TcpListener::bind("127.0.0.1:0").expect("a port");
     let hanging = hanging.local_addr().expect("it is bound").to_string();
-    let admin_urls = [&*other.admin().to_string(), &system.admin().to_string(), &hanging];
-    let admin_urls = admin_urls.map(|address| format!("http://{address}")).join(",");
+    let urls = [&hanging, &system.admin().to_string(), &other.admin().to_string()];
+    let urls = urls.map(|address| format!("http://{address}")).join(",");
     let home = Home::configured("");
-    let apart = home.boot_as("console", &[("PAYFOLD_CONSOLE__ADMIN_URLS", &admin_urls)]);
+    let apart = home.boot_as("console", &[("PAYFOLD_CONSOLE__ADMIN_URLS", &urls)]);
     let visitor = Visitor::log_in(&apart, &token);
-    let asked = Instant::now();
-    let answer = visitor.json("/");
-    assert!(asked.elapsed() < PAGE_MAX, "{:?}", asked.elapsed());
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    let page = answer.json();
-    let said: Vec<_> = (page["alerts"].as_array().expect("alerts").iter())
-        .map(|alert| alert["what"].as_str().expect("a text"))
-        .collect();
-    assert!(said[0].contains(&format!("{hanging} does not answer")), "{said:?}");
-    assert!(said[1].contains("it does not know your token"), "{said:?}");
-    assert_eq!(needs(&page)[..2], ["Down", "NotWatched"], "{page}");
+    for path in ["/", "/partners"] {
+        let asked = Instant::now();
+        let answer = visitor.json(path);
+        assert!(asked.elapsed() < PAGE_MAX, "{path}: {:?}", asked.elapsed());
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        if path != "/" {
+            continue;
+        }
+        let page = answer.json();
+        let alerts = page["alerts"].as_array().expect("alerts").iter();
+        let said: Vec<_> = alerts.map(|alert| alert["what"].as_str().expect("a text")).collect();
+        assert!(said[0].contains(&format!("{hanging} does not answer")), "{said:?}");
+        assert!(said[1].contains("it does not know your token"), "{said:?}");
+        assert_eq!(needs(&page), ["Down", "NotWatched"], "{page}");
+    }
+    system.kill();
+    let page = visitor.json("/");
+    assert_eq!(page.status, 200, "the session is not over: {}", page.text());
+    assert_eq!(needs(&page.json())[..2], ["Down", "Down"]);
 }
 
 #[test]
