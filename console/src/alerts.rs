@@ -517,6 +517,12 @@ mod tests {
         let alerts = named(vec![wrong]);
         let names: Vec<_> = alerts.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["OwnClockOff", "StorageRefusing"], "the disk may be full, too");
+        let refused = Some(ProcessProblem::Refused("it does not know your token".to_owned()));
+        let [(name, _)] = &*named(vec![Process { state: None, problem: refused, ..process("") }])
+        else {
+            panic!("it may have every role")
+        };
+        assert_eq!(*name, "NotWatched");
         let none = named(vec![Process { state: None, ..process("vault_stale 0") }]);
         assert!(none[0].1.ends_with("ingest, projector, reconciler"), "{none:?}");
     }

@@ -157,23 +157,60 @@ fn standing(account: &AccountInForce, key: &KeyInForce, now: Time) -> Markup {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_key_is_next_then_current_then_old_then_ended() {
-        let key = |id: &str, channel: &str, from: u32, until: Option<u32>| {
-            let at = |day: u32| format!("2026-01-{day:02}T00:00:00Z");
+    /// An account with these keys: id, channel, and the days in January from and until which each
+    /// counts.
+    fn account(merchant: &str, keys: &[(&str, &str, u32, Option<u32>)]) -> AccountInForce {
+        let at = |day: u32| format!("2026-01-{day:02}T00:00:00Z");
+        let keys = keys.iter().map(|&(id, channel, from, until)| {
             serde_json::json!({ "id": id, "channel": channel, "validFrom": at(from),
                 "validUntil": until.map(at) })
-        };
-        let keys = [
-            key("a", "ipn", 2, Some(20)),
-            key("b", "ipn", 10, None),
-            key("c", "create", 12, None),
-            key("d", "return", 25, Some(25)),
-        ];
-        let account = serde_json::json!({ "partner": "p", "merchantCode": "M", "enabled": true,
-            "stage": "live", "profileVersion": 1, "allowSources": [], "ratePerS": null,
-            "keys": keys });
-        let account: AccountInForce = serde_json::from_value(account).unwrap();
+        });
+        let account = serde_json::json!({ "partner": "p", "merchantCode": merchant,
+            "enabled": true, "stage": "live", "profileVersion": 1, "allowSources": [],
+            "ratePerS": null, "keys": keys.collect::<Vec<_>>() });
+        serde_json::from_value(account).unwrap()
+    }
+
+    #[test]
+    fn keys_of_one_id_are_counted_together() {
+        let keys = [("a", "ipn", 1, None), ("b", "ipn", 1, None), ("c", "create", 1, None)];
+        let other = [("a", "ipn", 1, None), ("c", "ipn", 1, None)];
+        let accounts = vec![account("M", &keys), account("N", &other)];
+        let state = PartnerState { accounts, ..Default::default() };
+        let system = System { processes: Vec::new() };
+        let now = Time::from_unix_ms(0);
+        let page = PartnerPage { partner: "p", state: &state, system: &system, now };
+        let first = &state.accounts[0];
+        let shared: Vec<_> = first.keys.iter().map(|key| page.is_shared(first, key)).collect();
+        assert_eq!(shared, [true, false, false]);
+    }
+
+    #[test]
+    fn a_channel_without_a_key_in_force_is_found() {
+        for (keys, lacks) in [
+            (&[][..], false),
+            (&[("a", "ipn", 2, None)], false),
+            (&[("a", "ipn", 2, Some(9)), ("b", "ipn", 9, None)], false),
+            (&[("a", "ipn", 2, Some(9))], true),
+            (&[("a", "ipn", 11, None)], true),
+            (&[("a", "ipn", 2, None), ("b", "create", 2, Some(9))], true),
+        ] {
+            let now = Time::parse("2026-01-10T00:00:00Z").unwrap();
+            assert_eq!(partners::lacks_key(&account("M", keys), now), lacks, "{keys:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_next_then_current_then_old_then_ended() {
+        let account = account(
+            "M",
+            &[
+                ("a", "ipn", 2, Some(20)),
+                ("b", "ipn", 10, None),
+                ("c", "create", 12, None),
+                ("d", "return", 25, Some(25)),
+            ],
+        );
         for (day, states) in [
             ("01", "next next next ended"),
             ("09", "current next next ended"),

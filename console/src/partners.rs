@@ -103,7 +103,7 @@ fn row(partner: &str, state: &PartnerState, system: &System, now: Time) -> Marku
 }
 
 /// Whether an account has keys of a channel, and none that counts now.
-fn lacks_key(account: &AccountInForce, now: Time) -> bool {
+pub(crate) fn lacks_key(account: &AccountInForce, now: Time) -> bool {
     account.keys.iter().any(|key| {
         let mut alike = account.keys.iter().filter(|other| other.channel == key.channel);
         !alike.any(|other| other.counts_at(now))
