@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::decide::reason_field;
 use crate::failure;
+use crate::field::lines_of;
 use crate::session::Session;
 use crate::table::{Head, table};
 use crate::text::{age, moment};
@@ -188,8 +189,7 @@ fn action_fields(action: BuildAction, build: u32, session: &Session) -> Markup {
 pub(crate) async fn change(visit: Visit, fields: Form<BuildFields>) -> Result<HttpResponse, Error> {
     visit.assert_own_page(&fields.post_token)?;
     let BuildFields { action, build, reason, throttle, .. } = fields.into_inner();
-    // Browsers send line breaks as two characters, and count them as one.
-    let reason = reason.replace("\r\n", "\n");
+    let reason = lines_of(&reason);
     let unfit = |said: &str| failure::unfit(&visit.request, said);
     if reason.trim().is_empty() {
         return Err(unfit("There is no reason. Nothing has changed."));
@@ -205,24 +205,23 @@ pub(crate) async fn change(visit: Visit, fields: Form<BuildFields>) -> Result<Ht
             "The builds have changed since you saw them. Nothing has changed by you.",
         ));
     }
-    let (moved, pace) = (
-        MovePublication { reason: reason.clone(), build: Some(build), force: false },
-        PaceBuild { reason: reason.clone(), throttle },
-    );
     let said = match action {
         BuildAction::Start => {
             let request = StartBuild { reason, drill: false, throttle };
             format!("Build {} has started.", visit.call(&START, &[], &request).await?.build)
         }
         BuildAction::Pause => {
-            format!("Build {} is paused.", visit.call(&PAUSE, &[], &pace).await?.build)
+            let request = PaceBuild { reason, throttle };
+            format!("Build {} is paused.", visit.call(&PAUSE, &[], &request).await?.build)
         }
         BuildAction::Resume => {
-            format!("Build {} goes on.", visit.call(&RESUME, &[], &pace).await?.build)
+            let request = PaceBuild { reason, throttle };
+            format!("Build {} goes on.", visit.call(&RESUME, &[], &request).await?.build)
         }
         BuildAction::Switch | BuildAction::RollBack => {
             let call = if action == BuildAction::Switch { &SWITCH } else { &ROLL_BACK };
-            let decided = visit.call(call, &[], &moved).await?;
+            let request = MovePublication { reason, build: Some(build), force: false };
+            let decided = visit.call(call, &[], &request).await?;
             format!(
                 "Build {} is published from now on. Of {} orders {} differ, and each of these gets \
                  an event. The page of builds shows when every partition has followed.",

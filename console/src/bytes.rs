@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::decide::reason_field;
 use crate::failure;
+use crate::field::lines_of;
 use crate::visit::Visit;
 
 /// Where a notice is stored.
@@ -61,8 +62,7 @@ pub(crate) async fn show(
     fields: Form<ReadFields>,
 ) -> Result<HttpResponse, Error> {
     visit.assert_own_page(&fields.post_token)?;
-    // Browsers send line breaks as two characters, and count them as one.
-    let reason = fields.into_inner().reason.replace("\r\n", "\n");
+    let reason = lines_of(&fields.reason);
     if reason.trim().is_empty() {
         return Err(failure::unfit(&visit.request, "There is no reason. Nothing was read."));
     }

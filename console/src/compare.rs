@@ -175,7 +175,7 @@ impl Visit {
             }
             None
         };
-        let client = self.console.client.with(&self.session.token);
+        let client = self.client();
         let body = reqwest::Body::wrap_stream(passed);
         let names = [partner.as_str()];
         let sending = client.upload(&COMPARE, &names, &request, body);
@@ -193,7 +193,7 @@ impl Visit {
 
 /// Shows how far a comparison is; leads to its day at the end.
 pub(crate) async fn show(visit: Visit, ticket: Path<String>) -> Result<HttpResponse, Error> {
-    let client = visit.console.client.with(&visit.session.token);
+    let client = visit.client();
     let state = match client.call(&RUN, &[&ticket], &Nothing {}).await {
         Err(CallError::Refused(StatusCode::NOT_FOUND, _)) => {
             let detail = "This comparison is not known any more. Its day shows what came of it; if \

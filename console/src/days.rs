@@ -16,7 +16,6 @@ use payfold_views::periods::{ListPeriods, PeriodRow, Periods};
 use serde::{Deserialize, Serialize};
 
 use crate::compare;
-use crate::failure;
 use crate::field::{UnfitField, day_of, given};
 use crate::redirect::address;
 use crate::table::{Head, table};
@@ -51,9 +50,7 @@ pub(crate) async fn list(
     visit: Visit,
     selection: Query<DaySelection>,
 ) -> Result<HttpResponse, Error> {
-    let asked = selection
-        .parse()
-        .map_err(|problem| failure::unfit(&visit.request, &problem.to_string()))?;
+    let asked = visit.selected(selection.parse())?;
     let periods = visit.call(&PERIODS, &[], &asked).await?;
     Ok(visit.answer("Days", &periods, || render(&visit, &selection, &periods)))
 }

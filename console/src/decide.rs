@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::choice::Choice;
 use crate::failure;
+use crate::field::lines_of;
 use crate::redirect::local;
 use crate::session::Session;
 use crate::subject::{Change, Outcome, Subject};
@@ -244,8 +245,7 @@ impl Posted {
         for (field, value) in fields {
             match &*field {
                 "post_token" => post_token = value,
-                // Browsers send line breaks as two characters, and count them as one.
-                "reason" => form.reason = value.replace("\r\n", "\n"),
+                "reason" => form.reason = lines_of(&value),
                 "back" => form.back = value,
                 "choice" => {
                     form.chosen = Some(Choice::parse(&value).ok_or("there is no such choice")?);
@@ -283,7 +283,7 @@ impl Posted {
         if self.form.reason.trim().is_empty() {
             return Ok(self.page(visit, &Outcomes::none("There is no reason.")));
         }
-        let client = visit.console.client.with(&visit.session.token);
+        let client = visit.client();
         let mut outcomes = Outcomes::default();
         for subject in &self.subjects {
             let is_over = outcomes.outcomes.iter().any(SubjectOutcome::is_unanswered);

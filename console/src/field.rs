@@ -19,6 +19,17 @@ pub(crate) fn given<T>(
     }
 }
 
+/// The text of a field; `None` if it is empty.
+pub(crate) fn text_of(text: &str) -> Option<String> {
+    Some(text.to_owned()).filter(|text| !text.is_empty())
+}
+
+/// The lines of a field as they are counted: browsers send line breaks as two characters, and count
+/// them as one.
+pub(crate) fn lines_of(text: &str) -> String {
+    text.replace("\r\n", "\n")
+}
+
 /// The time of a field: RFC 3339, or UTC as browsers and people write it.
 pub(crate) fn time_of(text: &str) -> Option<Time> {
     let utc = text.replace(' ', "T");

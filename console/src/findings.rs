@@ -17,8 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::choice::Choice;
 use crate::decide::{DECISIONS, DecisionFields};
-use crate::failure;
-use crate::field::{UnfitField, day_of, given};
+use crate::field::{UnfitField, day_of, given, text_of};
 use crate::finding_row::{FindingTable, action, subject_of};
 use crate::redirect::address;
 use crate::session::Session;
@@ -49,7 +48,7 @@ impl FindingSelection {
             day: given(&self.day, day_of, "a day, such as 2026-01-31")?,
             code: given(&self.code, Code::parse, "a kind, such as MISSING_HERE")?,
             limit: Some(PAGE_ROWS),
-            after: Some(self.after.clone()).filter(|after| !after.is_empty()),
+            after: text_of(&self.after),
             ..ListFindings::default()
         })
     }
@@ -65,9 +64,7 @@ pub(crate) async fn list(
     visit: Visit,
     selection: Query<FindingSelection>,
 ) -> Result<HttpResponse, Error> {
-    let asked = selection
-        .parse()
-        .map_err(|problem| failure::unfit(&visit.request, &problem.to_string()))?;
+    let asked = visit.selected(selection.parse())?;
     let page = visit.call(&FINDINGS, &[], &asked).await?;
     Ok(visit.answer("Findings", &page, || render(&selection, &page, &visit.session)))
 }

@@ -44,7 +44,7 @@ pub(crate) async fn show(visit: Visit, position: Path<String>) -> Result<HttpRes
         Choice::Release(because) => Some(*because),
         Choice::Accept(_) | Choice::Dismiss => None,
     });
-    let client = visit.console.client.with(&visit.session.token);
+    let client = visit.client();
     let (judged, unjudged) = match client.call(&JUDGE, &[&position], &Judge { because }).await {
         Ok(judged) => (Some(judged), None),
         Err(CallError::Refused(_, problem)) => (None, Some(problem.detail)),

@@ -62,7 +62,7 @@ impl Beside {
         let order = Some(key.clone());
         let of_findings = ListFindings { order: order.clone(), ..ListFindings::default() };
         let of_decisions = ListDecisions { order, ..ListDecisions::default() };
-        let client = visit.console.client.with(&visit.session.token);
+        let client = visit.client();
         let read = future::try_join(
             client.call(&FINDINGS, &[], &of_findings),
             client.call(&DECISIONS, &[], &of_decisions),

@@ -8,8 +8,7 @@ use payfold_schemas::order::{Flag, OrderState};
 use payfold_views::orders::{ListOrders, OrderPage, OrderRow};
 use serde::{Deserialize, Serialize};
 
-use crate::failure;
-use crate::field::{UnfitField, given, time_of};
+use crate::field::{UnfitField, given, text_of, time_of};
 use crate::redirect::address;
 use crate::table::{Head, table};
 use crate::text::{moment, money, state};
@@ -40,11 +39,10 @@ impl OrderFilter {
         let flag = if critical { "" } else { &self.flag };
         let flag = given(flag, Flag::parse, "a flag, such as DOUBLE_PAYMENT")?;
         let time = |text: &str| given(text, time_of, "a time, such as 2026-01-31 23:59 (UTC)");
-        let after = Some(self.after.clone()).filter(|after| !after.is_empty());
         let (since, before) = (time(&self.since)?, time(&self.before)?);
-        let limit = Some(PAGE_ROWS);
-        let reference = None;
-        Ok(ListOrders { state, flag, critical, reference, since, before, after, limit })
+        let (after, limit) = (text_of(&self.after), Some(PAGE_ROWS));
+        let none = ListOrders::default();
+        Ok(ListOrders { state, flag, critical, since, before, after, limit, ..none })
     }
 
     /// The address of the page after this cursor.
@@ -56,8 +54,7 @@ impl OrderFilter {
 
 /// Lists orders.
 pub(crate) async fn list(visit: Visit, filter: Query<OrderFilter>) -> Result<HttpResponse, Error> {
-    let asked =
-        filter.parse().map_err(|problem| failure::unfit(&visit.request, &problem.to_string()))?;
+    let asked = visit.selected(filter.parse())?;
     let page = visit.call(&ORDERS, &[], &asked).await?;
     Ok(visit.answer("Orders", &page, || render(&filter, &page)))
 }

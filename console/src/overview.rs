@@ -37,7 +37,7 @@ struct Overview {
 
 /// Shows how the system is.
 pub(crate) async fn show(visit: Visit) -> Result<HttpResponse, Error> {
-    let client = visit.console.client.with(&visit.session.token);
+    let client = visit.client();
     let failed = |error| failure::failed(&visit.request, &error);
     let of_undecided =
         ListNotices { open: true, limit: Some(NOTICES_MAX), ..ListNotices::default() };

@@ -28,7 +28,7 @@ pub(crate) struct PartnerState {
 
 /// Every partner, by its code.
 pub(crate) async fn read(visit: &Visit) -> Result<(BTreeMap<String, PartnerState>, System), Error> {
-    let client = visit.console.client.with(&visit.session.token);
+    let client = visit.client();
     let system = System::read(&client).await;
     let system = system.map_err(|error| failure::failed(&visit.request, &error))?;
     let mut partners = BTreeMap::<String, PartnerState>::new();

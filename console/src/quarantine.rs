@@ -16,8 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::choice::Choice;
 use crate::decide::{DECISIONS, DecisionFields};
-use crate::failure;
-use crate::field::{UnfitField, given};
+use crate::field::{UnfitField, given, text_of};
 use crate::redirect::address;
 use crate::refused::{action, usually};
 use crate::session::Session;
@@ -45,13 +44,12 @@ impl NoticeSelection {
     /// The selection as the admin listener takes it. Errors: what is wrong with which field.
     fn parse(&self) -> Result<ListNotices, UnfitField> {
         let partner = given(&self.partner, |text| PartnerCode::parse(text).ok(), "a partner")?;
-        let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         Ok(ListNotices {
             partner: partner.map(|partner| partner.to_string()),
-            code: some(self.code.trim()),
+            code: text_of(self.code.trim()),
             open: self.status != "all",
             limit: Some(PAGE_ROWS),
-            after: some(&self.after),
+            after: text_of(&self.after),
             ..ListNotices::default()
         })
     }
@@ -67,9 +65,7 @@ pub(crate) async fn list(
     visit: Visit,
     selection: Query<NoticeSelection>,
 ) -> Result<HttpResponse, Error> {
-    let asked = selection
-        .parse()
-        .map_err(|problem| failure::unfit(&visit.request, &problem.to_string()))?;
+    let asked = visit.selected(selection.parse())?;
     let page = visit.call(&NOTICES, &[], &asked).await?;
     Ok(visit.answer("Quarantine", &page, || render(&selection, &page, &visit.session)))
 }

@@ -11,6 +11,8 @@ use payfold_api::call::Call;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::client::PersonalClient;
+use crate::field::UnfitField;
 use crate::page::{self, PageFrame};
 use crate::session::Session;
 use crate::{Console, failure, problem, redirect};
@@ -43,6 +45,16 @@ impl FromRequest for Visit {
 }
 
 impl Visit {
+    /// The admin listeners, asked with the person's token.
+    pub(crate) fn client(&self) -> PersonalClient<'_> {
+        self.console.client.with(&self.session.token)
+    }
+
+    /// What a person selected. Errors: the page that says which field has no such value.
+    pub(crate) fn selected<T>(&self, parsed: Result<T, UnfitField>) -> Result<T, Error> {
+        parsed.map_err(|problem| failure::unfit(&self.request, &problem.to_string()))
+    }
+
     /// Makes a call with the person's token. Errors: the page that says why there is no answer.
     pub(crate) async fn call<Q: Serialize, A: DeserializeOwned>(
         &self,
@@ -50,8 +62,7 @@ impl Visit {
         names: &[&str],
         request: &Q,
     ) -> Result<A, Error> {
-        let client = self.console.client.with(&self.session.token);
-        client
+        self.client()
             .call(call, names, request)
             .await
             .map_err(|error| failure::failed(&self.request, &error))

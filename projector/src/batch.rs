@@ -167,6 +167,17 @@ mod tests {
     use super::*;
     use crate::fold::testkit::{at, fact};
 
+    /// A record of an order.
+    fn record(text: &str) -> FactRecord {
+        FactRecord {
+            order: OrderKey::parse("p/M/o").unwrap(),
+            fact: fact(text),
+            request_id: "01939b1c-7a00-7000-8000-000000000001".parse().unwrap(),
+            received_at: at("10:00"),
+            source: None,
+        }
+    }
+
     /// An order is listed under the refs that somebody says it has who can be believed.
     #[test]
     fn a_notice_lists_its_order_by_ref_unless_it_names_no_transaction() {
@@ -177,15 +188,8 @@ mod tests {
             ("P S r 100", true),
             ("O r", true),
         ] {
-            let record = FactRecord {
-                order: OrderKey::parse("p/M/o").unwrap(),
-                fact: fact(text),
-                request_id: "01939b1c-7a00-7000-8000-000000000001".parse().unwrap(),
-                received_at: at("10:00"),
-                source: None,
-            };
             let mut views = Vec::new();
-            add_entries(&record, &mut views);
+            add_entries(&record(text), &mut views);
             let is_ref = |entry: &ViewEntry| matches!(entry, ViewEntry::ProviderRef(_));
             assert_eq!(views.iter().any(|(_, entry)| is_ref(entry)), listed, "{text}");
         }
@@ -195,18 +199,8 @@ mod tests {
     #[test]
     fn critical_flags_are_raised_once() {
         let records = |all: &[&str]| -> Vec<_> {
-            let records = all.iter().enumerate().map(|(at_offset, text)| {
-                let offset = u64::try_from(at_offset).unwrap() + 1;
-                let record = FactRecord {
-                    order: OrderKey::parse("p/M/o").unwrap(),
-                    fact: fact(text),
-                    request_id: "01939b1c-7a00-7000-8000-000000000001".parse().unwrap(),
-                    received_at: at("10:00"),
-                    source: None,
-                };
-                (Position { partition: 0, offset }, record)
-            });
-            records.collect()
+            let position = |offset| Position { partition: 0, offset };
+            (1..).map(position).zip(all.iter().map(|text| record(text))).collect()
         };
         for (facts, raised) in [
             (&["C 100", "O r1", "S r1 100"][..], &[][..]),

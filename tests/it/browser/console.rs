@@ -30,15 +30,20 @@ fn opens(browser: &Browser, title: &str) {
     });
 }
 
+/// Logs in with the link of the banner, which leads to the first page.
+fn log_in(browser: &Browser, link: &str) {
+    browser.goto(link);
+    opens(browser, "Log in");
+    browser.click("main button");
+    opens(browser, "Overview");
+}
+
 #[test]
 #[ignore = "nightly: browser"]
 fn support_finds_an_order_with_mouse_and_keyboard() {
     let Some(browser) = Browser::start(DESKTOP) else { return };
     let (system, link) = demo();
-    browser.goto(&link);
-    opens(&browser, "Log in");
-    browser.click("main button");
-    opens(&browser, "Overview");
+    log_in(&browser, &link);
     browser.screenshot("console-overview");
     browser.click("nav a[href='/orders']");
     opens(&browser, "Orders");
@@ -68,9 +73,7 @@ fn finance_decides_all_of_a_kind_at_once() {
     let Some(browser) = Browser::start(DESKTOP) else { return };
     let (system, link) = demo();
     compare(&system);
-    browser.goto(&link);
-    browser.click("main button");
-    opens(&browser, "Overview");
+    log_in(&browser, &link);
     browser.click("nav a[href='/findings']");
     opens(&browser, "Findings");
     browser.screenshot("console-findings");
@@ -103,9 +106,7 @@ fn finance_decides_all_of_a_kind_at_once() {
 fn an_engineer_finds_why_a_notice_was_refused() {
     let Some(browser) = Browser::start(DESKTOP) else { return };
     let (_system, link) = demo();
-    browser.goto(&link);
-    browser.click("main button");
-    opens(&browser, "Overview");
+    log_in(&browser, &link);
     browser.click("nav a[href='/quarantine']");
     opens(&browser, "Quarantine");
     browser.screenshot("console-quarantine");
@@ -141,9 +142,7 @@ fn every_page_fits_a_phone_in_light_and_dark() {
     compare(&system);
     browser.goto(home);
     opens(&browser, "Log in");
-    browser.goto(&link);
-    browser.click("main button");
-    opens(&browser, "Overview");
+    log_in(&browser, &link);
     let listed = system.payfold(&["order", "list", "--flag", "DOUBLE_PAYMENT", "--output", "json"]);
     let order = listed.rows()[0]["orderId"].as_str().expect("an id").to_owned();
     let listed = system.payfold(&["reconcile", "findings", "--open", "--output", "json"]);
