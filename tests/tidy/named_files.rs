@@ -68,3 +68,24 @@ fn a_planted_file_and_a_planted_test_are_missed() {
     assert_eq!(of("`b.rs::third`"), 1);
     assert_eq!(of("`b.rs::first`, `::third`"), 1);
 }
+
+#[test]
+fn the_image_is_built_from_every_package() {
+    let root: &std::path::Path = env!("CARGO_MANIFEST_DIR").as_ref();
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
+    let manifest: toml::Value = toml::from_str(&read("Cargo.toml")).unwrap();
+    let members = manifest["workspace"]["members"].as_array().unwrap().clone();
+    let taken = read(".dockerignore");
+    let is_taken = |path: &str| {
+        let folder = path.split('/').next().unwrap_or_default();
+        taken.lines().any(|line| line.strip_prefix('!') == Some(folder))
+    };
+    // The help of the console is made of the documentation.
+    let missing: Vec<_> = members
+        .iter()
+        .filter_map(toml::Value::as_str)
+        .chain(["docs"])
+        .filter(|path| !is_taken(path))
+        .collect();
+    assert!(missing.is_empty(), ".dockerignore leaves out {missing:?}");
+}
