@@ -7,6 +7,7 @@ use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::Topic;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::position::Position;
+use payfold_views::actions::{ActionPage, ListActions};
 use payfold_views::decisions::{DecisionPage, ListDecisions};
 use payfold_views::error::ReadError;
 use payfold_views::facts::OrderFacts;
@@ -28,7 +29,8 @@ use crate::settings::Loaded;
 use crate::{keys, queries, wiring};
 use payfold_api::call::Nothing;
 use payfold_api::reads::{
-    DECISIONS, FACTS, FINDINGS, MESSAGES, NOTICE, NOTICES, ORDER, ORDERS, PERIODS, STUCK, TRACE,
+    ACTIONS, DECISIONS, FACTS, FINDINGS, MESSAGES, NOTICE, NOTICES, ORDER, ORDERS, PERIODS, STUCK,
+    TRACE,
 };
 
 /// Where a command reads.
@@ -103,6 +105,14 @@ impl<'l> Reads<'l> {
         match self {
             Self::Listener(client) => client.call(&DECISIONS, &[], asked),
             Self::Engines(_, reader) => reader.decisions(asked).await.map_err(unread),
+        }
+    }
+
+    /// A page of what people did.
+    pub(crate) async fn actions(&self, asked: &ListActions) -> anyhow::Result<ActionPage> {
+        match self {
+            Self::Listener(client) => client.call(&ACTIONS, &[], asked),
+            Self::Engines(_, reader) => reader.actions(asked).await.map_err(unread),
         }
     }
 

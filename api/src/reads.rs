@@ -1,8 +1,10 @@
 //! Owns the calls that read: orders, findings, decisions, compared days, quarantined notices,
 //! traces and the messages of topics.
 
+pub use payfold_partners::token::LOCAL_OWNER;
 use payfold_schemas::ids::Author;
 use payfold_schemas::token::TokenRole;
+use payfold_views::actions::{ActionPage, ListActions};
 use payfold_views::decisions::{DecisionPage, ListDecisions};
 use payfold_views::facts::OrderFacts;
 use payfold_views::findings::{FindingPage, ListFindings};
@@ -12,6 +14,7 @@ use payfold_views::periods::{ListPeriods, Periods};
 use payfold_views::quarantine::{ListNotices, NoticeHistory, NoticePage};
 use payfold_views::search::{FoundOrders, SearchOrders};
 use payfold_views::stuck::{ListStuck, StuckPage};
+use payfold_views::tokens::Tokens;
 use payfold_views::trace::{FindTrace, Trace};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,6 +52,14 @@ pub const DECISIONS: Call<ListDecisions, DecisionPage> = Call::get(
     "Lists people's decisions on findings, flags and quarantined notices, oldest first",
 )
 .slow();
+pub const ACTIONS: Call<ListActions, ActionPage> = Call::get(
+    "/v1/actions",
+    "Lists what people did, the newest first: decisions, comparisons, closed days, bytes that \
+     were read, tokens and builds",
+)
+.slow();
+pub const TOKENS: Call<Nothing, Tokens> =
+    Call::get("/v1/tokens", "Lists people's tokens, never the tokens themselves").slow();
 pub const PERIODS: Call<ListPeriods, Periods> =
     Call::get("/v1/periods", "Lists the days that were compared, each with its last run").slow();
 pub const NOTICES: Call<ListNotices, NoticePage> =

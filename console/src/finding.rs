@@ -19,7 +19,7 @@ use crate::finding_row::{action, decision_text, order_path, side, sides, subject
 use crate::problem;
 use crate::session::Session;
 use crate::table::{Head, table};
-use crate::text::{moment, money, people};
+use crate::text::{moment, money, people, reasons};
 use crate::visit::Visit;
 
 /// Shows a finding.
@@ -143,7 +143,8 @@ fn ended(earlier: &EarlierDecision) -> Markup {
     html! {
         li {
             (moment(earlier.at)) " " (people(&earlier.author, earlier.seconded_by.as_ref()))
-            ": " (verdict_text(earlier.accept)) ", “" (whole(&earlier.reason)) "”; "
+            ": " (verdict_text(earlier.accept)) ", "
+            (reasons(&earlier.reason, earlier.second_reason.as_deref())) "; "
             (earlier.ended.as_str()) " by " (isolated(earlier.ended_by.as_str())) " "
             (moment(earlier.ended_at))
             @if let Some(reason) = &earlier.ended_reason { ", “" (whole(reason)) "”" }

@@ -4,13 +4,13 @@ use maud::{Markup, html};
 use payfold_report::codes::{title, verdict_text};
 use payfold_report::finding_groups::first_decision;
 use payfold_report::money::major_named;
-use payfold_report::text::{isolated, shown, whole};
+use payfold_report::text::{isolated, shown};
 use payfold_report::values::{OurCurrencies, ValueFormat, format_sides, source_of, what_differs};
 use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus, Side};
 
 use crate::subject::Subject;
 use crate::table::{Head, table};
-use crate::text::{moment, money, people};
+use crate::text::{moment, money, people, reasons};
 
 /// A table of findings.
 pub(crate) struct FindingTable<'a> {
@@ -42,7 +42,8 @@ pub(crate) fn order_path(finding: &FindingChanged) -> Option<String> {
 pub(crate) fn decision_text(decision: &FindingDecision) -> Markup {
     html! {
         (people(&decision.author, decision.seconded_by.as_ref()))
-        ": " b { (verdict_text(decision.accept)) } ", “" (whole(&decision.reason)) "”"
+        ": " b { (verdict_text(decision.accept)) } ", "
+        (reasons(&decision.reason, decision.second_reason.as_deref()))
     }
 }
 

@@ -3,7 +3,6 @@
 use maud::{Markup, html};
 use payfold_api::decisions::DECIDE_FLAG;
 use payfold_report::codes::verdict_text;
-use payfold_report::text::whole;
 use payfold_schemas::fact::Verdict;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::{Flag, RaisedFlag};
@@ -13,7 +12,7 @@ use crate::choice::Choice;
 use crate::decide::DecisionFields;
 use crate::session::Session;
 use crate::subject::Subject;
-use crate::text::{moment, people};
+use crate::text::{moment, people, reasons};
 
 /// The flags of an order.
 pub(crate) struct OrderFlags<'o> {
@@ -92,7 +91,7 @@ fn decision(row: &DecisionRow) -> Markup {
                 DecisionStatus::Withdrawn => " took it back",
                 _ => { ": " b { (verdict.unwrap_or(&row.verdict)) } }
             }
-            ", “" (whole(&row.reason)) "”"
+            ", " (reasons(&row.reason, row.second_reason.as_deref()))
             @match row.status {
                 DecisionStatus::Waiting => " – waits for a second person",
                 DecisionStatus::Superseded => " – completed or replaced by what follows",

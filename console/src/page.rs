@@ -61,6 +61,7 @@ fn bar(session: &Session) -> Markup {
                 a href="/quarantine" { "Quarantine" }
                 a href="/partners" { "Partners" }
                 a href="/builds" { "Builds" }
+                a href="/people" { "People" }
             }
             form.search role="search" action="/search" {
                 label.unseen for="search" { "Find an order" }

@@ -8,7 +8,7 @@ use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
 use payfold_api::quarantine::DECIDE;
 use payfold_api::reads::NOTICES;
-use payfold_report::text::{isolated, shown, whole};
+use payfold_report::text::{isolated, shown};
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::release::{NoticeDecided, NoticeVerdict};
 use payfold_views::quarantine::{ListNotices, NoticePage, QuarantineRow};
@@ -22,7 +22,7 @@ use crate::refused::{action, usually};
 use crate::session::Session;
 use crate::subject::Subject;
 use crate::table::{Head, table};
-use crate::text::{moment, people};
+use crate::text::{moment, people, reasons};
 use crate::visit::Visit;
 
 /// Notices on a page.
@@ -199,7 +199,7 @@ pub(crate) fn standing(said: &NoticeDecided) -> Markup {
                 @if let Some(because) = said.because { " (" (because.as_str()) ")" }
             }
         }
-        ", “" (whole(&said.reason)) "”"
+        ", " (reasons(&said.reason, said.second_reason.as_deref()))
         @if !said.decided && !said.withdrawn { small.waits { "waits for a second person" } }
     }
 }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use payfold_report::money::major_named;
-use payfold_report::text::isolated;
+use payfold_report::text::{isolated, whole};
 use payfold_schemas::ids::Author;
 use payfold_schemas::money::Currency;
 use payfold_schemas::order::OrderState;
@@ -53,6 +53,14 @@ pub(crate) fn people(author: &Author, second: Option<&Author>) -> Markup {
     html! {
         (isolated(author.as_str()))
         @if let Some(second) = second { " and " (isolated(second.as_str())) }
+    }
+}
+
+/// Why it was decided so, in the words of each.
+pub(crate) fn reasons(first: &str, second: Option<&str>) -> Markup {
+    html! {
+        "“" (whole(first)) "”"
+        @if let Some(second) = second { " and “" (whole(second)) "”" }
     }
 }
 

@@ -11,7 +11,7 @@ use payfold_engines::orders::{ClaimKey, Claimed};
 use payfold_partners::profile::Profile;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::event::EventAttributes;
-use payfold_schemas::ids::MerchantCode;
+use payfold_schemas::ids::{Author, MerchantCode};
 use payfold_schemas::run::{RUN_ENDED_TYPE, RecordsFile, RunEnded, RunResult};
 use payfold_schemas::time::Time;
 
@@ -205,6 +205,7 @@ struct ClaimedRun {
     id: String,
     started_at: Time,
     day: NaiveDate,
+    asked_by: Option<Author>,
 }
 
 impl ClaimedRun {
@@ -233,7 +234,7 @@ impl ClaimedRun {
         };
         let mut id = Digest::of_bytes(key.as_str().as_bytes()).to_string();
         id.truncate(16);
-        Ok(Self { id, started_at, day })
+        Ok(Self { id, started_at, day, asked_by: request.asked_by.clone() })
     }
 
     async fn conclude(
@@ -280,6 +281,7 @@ impl ClaimedRun {
             listed_early: Vec::new(),
             listed_apart: tally.apart.all(),
             unlisted: tally.unlisted.all().filter(|_| result == RunResult::Complete),
+            asked_by: self.asked_by,
             adjusts: None,
         };
         let ended = RunEnded { adjusts: adjusted_seal(ledger, &of_day, &ended)?, ..ended };

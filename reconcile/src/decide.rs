@@ -129,6 +129,7 @@ pub(crate) async fn decide_finding(
         at,
         evidence: known.evidence,
         seconded_by: None,
+        second_reason: None,
     };
     let waiting = known.decision.as_ref().filter(|first| first.evidence == known.evidence);
     let waiting = waiting.map(|first| (&first.author, first.accept.as_str()));
@@ -266,6 +267,7 @@ fn flag_finding_changes(
         at: said.at,
         evidence: said.evidence,
         seconded_by: said.seconded_by.clone(),
+        second_reason: said.second_reason.clone(),
     };
     let effect = if said.decision_id.is_some() {
         DecisionEffect::DecidedAlone
@@ -350,6 +352,7 @@ fn decision_event(
         reason,
         at,
         seconded_by: None,
+        second_reason: None,
         decision_id: None,
         decisions_before: u32::try_from(before).unwrap_or(u32::MAX),
         withdrawn: false,
@@ -366,6 +369,7 @@ fn decision_event(
         (Some(before), DecisionEffect::DecidedBySecond) => Ok(FlagDecided {
             at,
             seconded_by: Some(first.author),
+            second_reason: Some(first.reason),
             decision_id: Some(decision_id(before)),
             ..before.clone()
         }),

@@ -1,8 +1,9 @@
-//! Owns the storage of the ledger's findings: a table in a temporary SQLite file, so memory does
-//! not grow with the number of findings. Invariants: a stored finding is the highest version read,
-//! and of two events with the same version the first. The file has no name and ends with the
-//! process, because the `findings` topic holds everything.
+//! Owns the storage of the ledger's findings and of people's actions: tables in a temporary SQLite
+//! file, so memory does not grow with their number. Invariants: a stored finding is the highest
+//! version read, and of two events with the same version the first. The file has no name and ends
+//! with the process, because the `findings` topic holds everything.
 
+mod actions;
 mod table;
 
 use std::path::Path;
@@ -15,8 +16,10 @@ use payfold_schemas::money::Currency;
 use payfold_schemas::order::{Flag, Severity};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
+pub use self::actions::ActionFilter;
 use self::table::{TABLE, UPSERT, finding, severity, severity_number, status_number};
 use super::detected_finding::LINES_MAX;
+use super::person_action::PersonAction;
 
 /// Findings that one page query returns.
 const PAGE: usize = 256;
@@ -106,6 +109,7 @@ impl FindingsStore {
 
     fn with_connection(connection: Connection) -> Result<Self> {
         connection.execute_batch(TABLE)?;
+        connection.execute_batch(actions::TABLE)?;
         Ok(Self(Mutex::new(connection)))
     }
 
@@ -150,6 +154,16 @@ impl FindingsStore {
         }
         drop((upsert, recheck));
         Ok(all.commit()?)
+    }
+
+    /// Stores these actions of people. One that is stored stays as it is.
+    pub(crate) fn add_actions(&self, actions: &[PersonAction]) -> Result<()> {
+        Ok(actions::add(&mut self.rows(), actions)?)
+    }
+
+    /// The selected actions of people, the newest first.
+    pub(crate) fn actions(&self, filter: ActionFilter<'_>) -> Result<Vec<PersonAction>> {
+        Ok(actions::select(&self.rows(), filter)?)
     }
 
     /// The finding with this id.

@@ -120,6 +120,7 @@ impl FlagRecheck<'_> {
             at: now,
             evidence: said.evidence,
             seconded_by: said.seconded_by.clone(),
+            second_reason: None,
         };
         transition::apply_flag_decision(known, decision, DecisionEffect::DecidedAlone)
     }

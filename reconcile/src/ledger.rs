@@ -1,31 +1,43 @@
-//! Owns the ledger: the fold of the `findings` topic into findings, runs, decisions and closed
-//! days. Invariants: of two events with the same id the first counts. The ledger's version of a
-//! finding is the highest version it has read. The findings themselves are in a `findings_store`.
+//! Owns the ledger: the fold of the `findings` topic into findings, runs, decisions, closed days
+//! and actions of people. Invariants: of two events with the same id the first counts. The ledger's
+//! version of a finding is the highest version it has read. The findings themselves are in a
+//! `findings_store`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
 use payfold_engines::EngineError;
-use payfold_engines::log::{Delivered, EventLog, Extent, Topic};
+use payfold_engines::log::{Delivered, DeliveredEvent, EventLog, Extent, Topic};
 use payfold_schemas::decision::{FLAG_DECIDED_TYPE, FlagDecided};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::finding::{FINDING_CHANGED_TYPE, FindingChanged, FindingStatus};
 use payfold_schemas::ids::{OrderKey, PartnerCode};
 use payfold_schemas::order::Flag;
 use payfold_schemas::position::Position;
+use payfold_schemas::raw_read::RAW_READ_TYPE;
 use payfold_schemas::release::{NOTICE_DECIDED_TYPE, NoticeDecided, NoticeVerdict};
 use payfold_schemas::run::{PERIOD_CLOSED_TYPE, PeriodClosed, RUN_ENDED_TYPE, RunEnded};
 use payfold_schemas::token::{TOKEN_RECORDED_TYPE, TokenChange, TokenRecorded};
 
-use super::findings_store::{CountScope, FindingFilter, FindingsStore, FindingsStoreError};
+use super::findings_store::{
+    ActionFilter, CountScope, FindingFilter, FindingsStore, FindingsStoreError,
+};
 use super::other_days::OtherDays;
+use super::person_action::PersonAction;
 
 /// Messages that one read of the log returns.
 const PAGE: usize = 1_000;
 
 /// A partner and one of its days.
 pub(crate) type PartnerDay = (PartnerCode, String);
+
+/// What the store holds of one page of the topic.
+#[derive(Default)]
+struct PageRead {
+    findings: Vec<FindingChanged>,
+    actions: Vec<PersonAction>,
+}
 
 /// The fold of the topic, up to the offsets read so far.
 #[derive(Debug)]
@@ -99,20 +111,21 @@ impl Ledger {
                 log.read_after(Topic::Findings, Position { partition, offset }, PAGE).await?;
             let Some(last) = page.last() else { break };
             offset = last.position.offset;
-            let mut changes = Vec::with_capacity(page.len());
+            let mut read = PageRead::default();
             for message in &page {
-                changes.extend(self.apply(message)?);
+                self.apply(message, &mut read)?;
             }
-            self.store.upsert(&changes)?;
+            self.store.upsert(&read.findings)?;
+            self.store.add_actions(&read.actions)?;
             self.offsets.insert(partition, offset);
         }
         Ok(())
     }
 
-    /// Folds one message. A change of a finding is returned instead, so that the caller stores a
-    /// page of changes at once. Events of other types are ignored. Errors: `Corrupt`.
-    fn apply(&mut self, message: &Delivered) -> Result<Option<FindingChanged>, EngineError> {
-        let kind = message.event.as_ref().map_or("", |event| event.kind.as_str());
+    /// Folds one message. What the store holds is put into `read`. Events of other types are
+    /// ignored. Errors: `Corrupt`.
+    fn apply(&mut self, message: &Delivered, read: &mut PageRead) -> Result<(), EngineError> {
+        let Some(DeliveredEvent { kind, time, .. }) = &message.event else { return Ok(()) };
         let unreadable = |error: serde_json::Error| {
             EngineError::Corrupt(format!(
                 "the {kind} at {} of the findings topic can't be parsed: {error}; if a newer \
@@ -120,35 +133,48 @@ impl Ledger {
                 message.position
             ))
         };
-        match kind {
+        match kind.as_str() {
             FINDING_CHANGED_TYPE => {
                 let mut changed: FindingChanged =
                     serde_json::from_slice(&message.value).map_err(unreadable)?;
                 if changed.status == FindingStatus::Cleared {
                     changed.lines = Vec::new();
                 }
-                return Ok(Some(changed));
+                read.actions.extend(PersonAction::on_finding(&changed, time));
+                read.findings.push(changed);
             }
             RUN_ENDED_TYPE => {
-                self.add_run(serde_json::from_slice(&message.value).map_err(unreadable)?)
+                let ended = serde_json::from_slice(&message.value).map_err(unreadable)?;
+                read.actions.extend(PersonAction::on_run(&ended));
+                self.add_run(ended);
             }
             PERIOD_CLOSED_TYPE => {
-                self.add_closing(serde_json::from_slice(&message.value).map_err(unreadable)?);
+                let closed = serde_json::from_slice(&message.value).map_err(unreadable)?;
+                read.actions.push(PersonAction::on_day(&closed));
+                self.add_closing(closed);
             }
             FLAG_DECIDED_TYPE => {
-                self.add_flag_decision(serde_json::from_slice(&message.value).map_err(unreadable)?);
+                let said = serde_json::from_slice(&message.value).map_err(unreadable)?;
+                read.actions.push(PersonAction::on_flag(&said));
+                self.add_flag_decision(said);
+            }
+            RAW_READ_TYPE => {
+                let looked = serde_json::from_slice(&message.value).map_err(unreadable)?;
+                read.actions.push(PersonAction::on_bytes(&looked));
             }
             NOTICE_DECIDED_TYPE => {
-                self.add_notice_decision(
-                    serde_json::from_slice(&message.value).map_err(unreadable)?,
-                );
+                let said = serde_json::from_slice(&message.value).map_err(unreadable)?;
+                read.actions.push(PersonAction::on_notice(&said));
+                self.add_notice_decision(said);
             }
             TOKEN_RECORDED_TYPE => {
-                self.add_token(serde_json::from_slice(&message.value).map_err(unreadable)?);
+                let recorded = serde_json::from_slice(&message.value).map_err(unreadable)?;
+                read.actions.push(PersonAction::on_token(&recorded));
+                self.add_token(recorded);
             }
             _ => {}
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Adds a change of a token. A token that is added once more, with the same owner and role,
@@ -167,8 +193,16 @@ impl Ledger {
         }
     }
 
+    /// The selected actions of people, the newest first. Errors: the findings store.
+    pub fn actions(
+        &self,
+        which: ActionFilter<'_>,
+    ) -> Result<Vec<PersonAction>, FindingsStoreError> {
+        self.store.actions(which)
+    }
+
     /// The tokens of people that are not removed.
-    pub(crate) fn tokens(&self) -> &BTreeMap<Digest, TokenRecorded> {
+    pub fn tokens(&self) -> &BTreeMap<Digest, TokenRecorded> {
         &self.tokens
     }
 

@@ -16,9 +16,9 @@
 //! from begin to end. `survey` queries a partner without record files, and `records_folder` watches
 //! for files. `service` takes requests and works on one `task` after the other. `decide`, `notices`
 //! and `withdraw` take people's decisions, and `close` closes a day. `ledger` holds the findings
-//! known so far, in a `findings_store`; a `spill_file` holds what a run detects; `publish` appends
-//! changes to the `findings` topic. `changed_orders` reads which orders have changed, and `recheck`
-//! clears findings that no longer have a cause.
+//! known so far, in a `findings_store` with each `person_action`; a `spill_file` holds what a run
+//! detects; `publish` appends changes to the `findings` topic. `changed_orders` reads which orders
+//! have changed, and `recheck` clears findings that no longer have a cause.
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
 mod action;
@@ -52,6 +52,7 @@ mod other_days;
 pub mod ours;
 mod paid_twice;
 pub mod people;
+pub mod person_action;
 mod publish;
 pub mod question;
 mod recheck;

@@ -75,6 +75,7 @@ impl NoticeDecisionRequest {
             reason: self.reason.clone(),
             at,
             seconded_by: None,
+            second_reason: None,
             decided: false,
             decisions_before: 0,
             withdrawn: false,
@@ -208,6 +209,7 @@ fn next_decision(
             because: first.because,
             order: first.order,
             seconded_by: Some(request.author.clone()),
+            second_reason: Some(request.reason.clone()),
             decided: true,
             ..before.clone()
         },

@@ -91,6 +91,7 @@ impl FolderWatch {
                     partner: partner.clone(),
                     day: Some(day),
                     replace: false,
+                    asked_by: None,
                 });
             }
         }
@@ -128,7 +129,8 @@ impl FolderWatch {
         // The watched folder holds the day's file, so it replaces one that was given by hand.
         let partner = folder.partner.clone();
         let source = RecordsSource::File(path);
-        (!known).then_some(RunRequest { partner, day: Some(day), source, name, replace: true })
+        let (day, asked_by) = (Some(day), None);
+        (!known).then_some(RunRequest { partner, day, source, name, replace: true, asked_by })
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use chrono::NaiveDate;
 use payfold_schemas::finding::BookLine;
-use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::ids::{Author, PartnerCode};
 
 /// The name of a survey's records in findings and runs.
 pub const QUERIES: &str = "query";
@@ -22,6 +22,8 @@ pub struct RunRequest {
     pub name: String,
     /// Whether these records may replace records with another name that the day was compared with.
     pub replace: bool,
+    /// Who asks for it, if a person does.
+    pub asked_by: Option<Author>,
 }
 
 /// Where records come from.
@@ -49,6 +51,8 @@ pub struct SurveyRequest {
     pub day: Option<NaiveDate>,
     /// Whether the answers may replace a file that the day was compared with.
     pub replace: bool,
+    /// Who asks for it, if a person does.
+    pub asked_by: Option<Author>,
 }
 
 /// The result of a survey.

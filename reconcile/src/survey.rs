@@ -102,7 +102,7 @@ impl SurveyQueue {
         survey: SurveyRequest,
         questions: Option<&mpsc::Sender<PaymentQuestion>>,
     ) -> Result<RunRequest, ReconcileError> {
-        let SurveyRequest { partner, day, replace } = survey;
+        let SurveyRequest { partner, day, replace, asked_by } = survey;
         let (terms, questions) = self.surveyable(&partner, questions)?;
         let now = shared.storage.clock.now();
         let yesterday = || day_of(now, terms.zone).pred_opt().unwrap_or_default();
@@ -137,7 +137,8 @@ impl SurveyQueue {
         let surveyed =
             SurveyResult { lines, questions: count, silent: silent + asked.no_ref, problems, path };
         let source = RecordsSource::Answers(surveyed);
-        Ok(RunRequest { partner, day: Some(day), source, name: QUERIES.to_owned(), replace })
+        let (day, name) = (Some(day), QUERIES.to_owned());
+        Ok(RunRequest { partner, day, source, name, replace, asked_by })
     }
 
     /// The partner's terms and the channel of its queries. Errors: the partner has no account, or

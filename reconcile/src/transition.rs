@@ -189,7 +189,8 @@ pub(crate) fn apply_decision(
     let effect = combine_decisions(first, new, known.severity)?;
     let (decision, is_final) = match (waiting, effect) {
         (Some(first), DecisionEffect::DecidedBySecond) => {
-            (FindingDecision { seconded_by: Some(decision.author), ..first.clone() }, true)
+            let (seconded_by, second_reason) = (Some(decision.author), Some(decision.reason));
+            (FindingDecision { seconded_by, second_reason, ..first.clone() }, true)
         }
         (_, effect) => (decision, effect == DecisionEffect::DecidedAlone),
     };
@@ -256,6 +257,7 @@ fn end_decision(
         accept: first.accept,
         author: first.author.clone(),
         seconded_by: first.seconded_by.clone(),
+        second_reason: first.second_reason.clone(),
         reason: first.reason.clone(),
         at: first.at,
         ended,

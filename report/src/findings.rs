@@ -217,6 +217,7 @@ impl<'a> FindingTables<'a> {
             (isolated(decision.author.as_str()))
             @if let Some(second) = &decision.seconded_by { " and " (isolated(second.as_str())) }
             ": " (isolated(&decision.reason))
+            @if let Some(second) = &decision.second_reason { " – " (isolated(second)) }
             small { (self.zone.moment(decision.at)) }
             small { "evidence " code { (decision.evidence) } }
         }

@@ -35,6 +35,10 @@ pub struct FlagDecided {
     /// The second person of a critical decision; left out until there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconded_by: Option<Author>,
+    /// The reason that the second person gave; left out while there is none, and in decisions of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_reason: Option<String>,
     /// The id of the decision in the fact `Decided`; left out while a second person is awaited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision_id: Option<String>,

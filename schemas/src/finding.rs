@@ -236,6 +236,10 @@ pub struct FindingDecision {
     /// The second person of a critical decision; left out until there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconded_by: Option<Author>,
+    /// The reason that the second person gave; left out while there is none, and in decisions of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_reason: Option<String>,
 }
 
 /// How a first decision ended without the agreement of a second person.
@@ -274,6 +278,10 @@ pub struct EarlierDecision {
     /// The second person, if it was final and took two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconded_by: Option<Author>,
+    /// The reason that the second person gave; left out while there is none, and in decisions of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_reason: Option<String>,
     /// The reason that its author gave.
     pub reason: String,
     /// When it was made.

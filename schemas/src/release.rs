@@ -72,6 +72,10 @@ pub struct NoticeDecided {
     /// The second person of a release that moves money; left out until there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconded_by: Option<Author>,
+    /// The reason that the second person gave; left out while there is none, and in decisions of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_reason: Option<String>,
     /// Whether the decision is complete; if not, it waits for a second person.
     pub decided: bool,
     /// The number of earlier decisions and withdrawals on this evidence; left out if 0.

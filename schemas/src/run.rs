@@ -167,6 +167,9 @@ pub struct RunEnded {
     /// incomplete run, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unlisted: Option<Vec<String>>,
+    /// Who asked for the run, if a person did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<Author>,
     /// The seal of the closed day, if this run changes that day's totals or findings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adjusts: Option<Digest>,

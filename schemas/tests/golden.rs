@@ -110,6 +110,7 @@ fn every_event_is_read_and_written_as_ever() {
     same("order-changed.json", &samples::order_changed());
     same("order-changed-unmatched.json", &samples::order_changed_unmatched());
     same("finding-changed.json", &events::finding_changed());
+    same("finding-changed-agreed.json", &events::finding_changed_agreed());
     same("finding-changed-silent.json", &events::finding_changed_silent());
     same("finding-changed-flag.json", &events::finding_changed_flag());
     same("finding-changed-contested.json", &events::finding_changed_contested());
@@ -117,11 +118,14 @@ fn every_event_is_read_and_written_as_ever() {
     same("run-ended.json", &events::run_ended());
     same("run-ended-first.json", &events::run_ended_first());
     same("run-ended-apart.json", &events::run_ended_apart());
+    same("run-ended-asked.json", &events::run_ended_asked());
     same("period-closed.json", &events::period_closed());
     same("flag-decided.json", &events::flag_decided());
+    same("flag-decided-agreed.json", &events::flag_decided_agreed());
     same("flag-decided-waiting.json", &events::flag_decided_waiting());
     same("flag-decided-withdrawn.json", &events::flag_decided_withdrawn());
     same("notice-decided.json", &events::notice_decided());
+    same("notice-decided-agreed.json", &events::notice_decided_agreed());
     same("notice-decided-unread.json", &events::notice_decided_unread());
     same("notice-decided-withdrawn.json", &events::notice_decided_withdrawn());
     same("raw-read.json", &events::raw_read());
@@ -129,15 +133,18 @@ fn every_event_is_read_and_written_as_ever() {
 }
 
 /// The fixtures of events.
-const EVENTS: [&str; 19] = [
+const EVENTS: [&str; 23] = [
+    "finding-changed-agreed.json",
     "finding-changed-contested.json",
-    "finding-changed-reopened.json",
     "finding-changed-flag.json",
+    "finding-changed-reopened.json",
     "finding-changed-silent.json",
     "finding-changed.json",
+    "flag-decided-agreed.json",
     "flag-decided-waiting.json",
     "flag-decided-withdrawn.json",
     "flag-decided.json",
+    "notice-decided-agreed.json",
     "notice-decided-unread.json",
     "notice-decided-withdrawn.json",
     "notice-decided.json",
@@ -145,10 +152,11 @@ const EVENTS: [&str; 19] = [
     "order-changed.json",
     "period-closed.json",
     "raw-read.json",
-    "token-recorded.json",
-    "run-ended-first.json",
     "run-ended-apart.json",
+    "run-ended-asked.json",
+    "run-ended-first.json",
     "run-ended.json",
+    "token-recorded.json",
 ];
 
 /// An older reader ignores fields that a newer program adds within the major version.

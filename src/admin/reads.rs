@@ -1,9 +1,10 @@
 //! Owns the admin calls that read: orders, findings, decisions, compared days, quarantined notices,
-//! traces and the messages of topics.
+//! what people did and their tokens, traces and the messages of topics.
 
 use actix_web::web::{self, Data, Query, ReqData};
 use payfold_engines::EngineError;
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
+use payfold_views::actions::ListActions;
 use payfold_views::decisions::ListDecisions;
 use payfold_views::error::ReadError;
 use payfold_views::findings::ListFindings;
@@ -21,8 +22,8 @@ use super::names::{OrderNames, order_of, position_of, topic_of};
 use super::router::Router;
 use super::state::Admin;
 use payfold_api::reads::{
-    DECISIONS, FACTS, FINDINGS, MESSAGES, NOTICE, NOTICES, ORDER, ORDERS, PERIODS, PERSON, Person,
-    SEARCH, STUCK, TRACE,
+    ACTIONS, DECISIONS, FACTS, FINDINGS, MESSAGES, NOTICE, NOTICES, ORDER, ORDERS, PERIODS, PERSON,
+    Person, SEARCH, STUCK, TOKENS, TRACE,
 };
 
 /// The routes.
@@ -37,6 +38,8 @@ pub(super) fn route(router: &mut Router) {
     router.call(&PERIODS, periods);
     router.call(&TRACE, trace);
     router.call(&DECISIONS, decisions);
+    router.call(&ACTIONS, actions);
+    router.call(&TOKENS, tokens);
     router.call(&NOTICES, notices);
     router.call(&NOTICE, notice);
     router.call(&MESSAGES, messages);
@@ -92,6 +95,15 @@ async fn trace(asked: Query<FindTrace>, admin: Data<Admin>) -> Answer {
 
 async fn decisions(asked: Query<ListDecisions>, admin: Data<Admin>) -> Answer {
     answer(&DECISIONS, &backend(&admin)?.reader.decisions(&asked).await.map_err(unread)?)
+}
+
+async fn actions(asked: Query<ListActions>, admin: Data<Admin>) -> Answer {
+    answer(&ACTIONS, &backend(&admin)?.reader.actions(&asked).await.map_err(unread)?)
+}
+
+async fn tokens(admin: Data<Admin>) -> Answer {
+    let in_force = admin.tokens.load_full();
+    answer(&TOKENS, &backend(&admin)?.reader.tokens(&in_force).await.map_err(unread)?)
 }
 
 async fn notices(asked: Query<ListNotices>, admin: Data<Admin>) -> Answer {

@@ -59,7 +59,9 @@ async fn compare(
     tracing::info!(%author, %partner, file = asked.name, "records are to be compared");
     let CompareFile { name, replace, .. } = asked;
     let source = RecordsSource::File(path.clone());
-    backend.start_run(ticket.clone(), RunRequest { partner, day, source, name, replace }, path);
+    let asked_by = Some(author);
+    let request = RunRequest { partner, day, source, name, replace, asked_by };
+    backend.start_run(ticket.clone(), request, path);
     answer(&COMPARE, &Ticket { ticket })
 }
 
@@ -75,7 +77,8 @@ async fn survey(
     let day = day.as_deref().map(day_of).transpose()?;
     let ticket = admin.clock.request_id().to_string();
     tracing::info!(%author, %partner, "the partner is to be asked for the payments of a day");
-    let (service, survey) = (backend.service.clone(), SurveyRequest { partner, day, replace });
+    let (service, survey) =
+        (backend.service.clone(), SurveyRequest { partner, day, replace, asked_by: Some(author) });
     let running = backend.track_run(ticket.clone(), async move { service.survey(survey).await });
     actix_web::rt::spawn(running);
     answer(&QUERY, &Ticket { ticket })

@@ -223,6 +223,18 @@ pub(crate) enum TokenCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
+    /// List what people did, the newest first: decisions, comparisons, closed days, bytes that were
+    /// read, tokens and builds
+    #[command(after_help = "Example: payfold token log --by ann")]
+    Log {
+        /// Only what this person did
+        #[arg(long, value_name = "NAME")]
+        by: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
     /// Remove a person's token
     #[command(after_help = "Example: payfold token retire ann")]
     Retire {

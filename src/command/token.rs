@@ -2,18 +2,28 @@
 //! vault; a running system applies a change within a second. A token is shown once and stored as a
 //! hash; its name is recorded as the author of each change.
 
+use payfold_api::call::Nothing;
+use payfold_api::reads::TOKENS;
 use payfold_partners::token::{LOCAL_OWNER, TokenEntry};
 use payfold_partners::vault::random_secret;
+use payfold_reconcile::person_action::PersonAction;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::Author;
 use payfold_schemas::token::TokenRole;
+use payfold_views::actions::{ACTIONS_MAX, ActionPage, ListActions};
+use payfold_views::tokens::TokenRow;
 use serde::Serialize;
 use zeroize::Zeroizing;
 
-use crate::args::{Global, OutputArgs, TokenCommand};
+use super::block_on::block_on;
+use super::pages;
+use crate::admin_client::AdminClient;
+use crate::args::{Global, OutputArgs, PageArgs, TokenCommand};
+use crate::data_dir::DataDir;
 use crate::error::Fixable;
-use crate::listing::{self, Row};
-use crate::settings::Settings;
+use crate::listing::{self, Listing, Row};
+use crate::reads::Reads;
+use crate::settings::{Loaded, Settings};
 use crate::vault::{self, Instead};
 use crate::{output, settings};
 
@@ -28,13 +38,29 @@ impl Row for AdminTokenRow<'_> {
     const COLUMNS: &'static str = "name role token";
 }
 
+impl Row for TokenRow {
+    const COLUMNS: &'static str = "name role recorded_at last_action_at";
+}
+
+impl Row for PersonAction {
+    const COLUMNS: &'static str = "at author done kind on detail reason";
+}
+
 /// Runs one of its commands.
 pub(crate) fn run(global: &Global, command: &TokenCommand) -> anyhow::Result<()> {
-    let settings = settings::load(global)?.settings;
+    let loaded = settings::load(global)?;
     match command {
-        TokenCommand::Add { name, role } => add(&settings, name, (*role).into()),
-        TokenCommand::List { output } => list(&settings, output),
-        TokenCommand::Retire { name } => retire(&settings, name),
+        TokenCommand::Add { name, role } => add(&loaded.settings, name, (*role).into()),
+        TokenCommand::List { output } => match global.admin_url {
+            Some(_) => list_remote(global, &loaded, output),
+            None => list(&loaded.settings, output),
+        },
+        TokenCommand::Log { by, page, output } => block_on(async {
+            let author = by.as_deref().map(Author::parse).transpose()?;
+            let reads = Reads::open(global, &loaded).await?;
+            log(&reads, author, page, output).await
+        }),
+        TokenCommand::Retire { name } => retire(&loaded.settings, name),
     }
 }
 
@@ -68,6 +94,30 @@ fn list(settings: &Settings, output: &OutputArgs) -> anyhow::Result<()> {
         token: entry.sha256.to_string().chars().take(12).collect(),
     });
     listing::print(output.output, rows)
+}
+
+/// Lists the tokens of a running system, with when each was recorded and what it was used for last.
+fn list_remote(global: &Global, loaded: &Loaded, output: &OutputArgs) -> anyhow::Result<()> {
+    let client = AdminClient::find(global, &DataDir::of(&loaded.settings))?;
+    listing::print(output.output, client.call(&TOKENS, &[], &Nothing {})?.tokens)
+}
+
+/// Prints what people did page by page, up to the limit.
+async fn log(
+    reads: &Reads<'_>,
+    author: Option<Author>,
+    page: &PageArgs,
+    output: &OutputArgs,
+) -> anyhow::Result<()> {
+    let mut listing = Listing::of::<PersonAction>(output.output);
+    let read = async |limit, before| {
+        let asked = ListActions { author: author.clone(), limit: Some(limit), before };
+        let ActionPage { actions, next } = reads.actions(&asked).await?;
+        Ok((actions, next))
+    };
+    pages::read(page, ACTIONS_MAX, read, |rows| rows.iter().try_for_each(|row| listing.row(row)))
+        .await?;
+    listing.print()
 }
 
 fn retire(settings: &Settings, name: &str) -> anyhow::Result<()> {

@@ -5,6 +5,7 @@ mod days;
 pub mod decisions;
 mod overview;
 mod partners;
+mod people;
 mod quarantine;
 
 use std::rc::Rc;

@@ -50,6 +50,7 @@ const DIRECTIONS: [(&str, &[&str]); 19] = [
         &[
             "payfold-schemas",
             "payfold-engines",
+            "payfold-partners",
             "payfold-kit",
             "payfold-projector",
             "payfold-reconcile",

@@ -55,6 +55,8 @@ pub struct DecisionRow {
     pub author: Author,
     /// The second person.
     pub seconded_by: Option<Author>,
+    /// Why the second person agreed; null in decisions of earlier versions.
+    pub second_reason: Option<String>,
     /// Why it was decided so.
     pub reason: String,
     /// The digest of what was decided on; null for decisions on findings that have ended.
@@ -195,6 +197,7 @@ fn of_finding(finding: &FindingChanged, decision: &FindingDecision) -> DecisionR
         ended_reason: None,
         author: decision.author.clone(),
         seconded_by: decision.seconded_by.clone(),
+        second_reason: decision.second_reason.clone(),
         reason: decision.reason.clone(),
         evidence: Some(decision.evidence),
     }
@@ -221,6 +224,7 @@ fn of_earlier(finding: &FindingChanged, earlier: &EarlierDecision) -> DecisionRo
         ended_reason: earlier.ended_reason.clone(),
         author: earlier.author.clone(),
         seconded_by: earlier.seconded_by.clone(),
+        second_reason: earlier.second_reason.clone(),
         reason: earlier.reason.clone(),
         evidence: None,
     }
@@ -248,6 +252,7 @@ fn of_flag(ledger: &Ledger, said: &FlagDecided) -> DecisionRow {
         ended_reason: None,
         author: said.author.clone(),
         seconded_by: said.seconded_by.clone(),
+        second_reason: said.second_reason.clone(),
         reason: said.reason.clone(),
         evidence: Some(said.evidence),
     }
@@ -275,6 +280,7 @@ fn of_notice(ledger: &Ledger, said: &NoticeDecided) -> DecisionRow {
         ended_reason: None,
         author: said.author.clone(),
         seconded_by: said.seconded_by.clone(),
+        second_reason: said.second_reason.clone(),
         reason: said.reason.clone(),
         evidence: Some(said.evidence),
     }
@@ -304,6 +310,7 @@ mod tests {
                 i64::try_from(if n == DECISIONS_MAX { n - 1 } else { n }).unwrap(),
             ),
             seconded_by: None,
+            second_reason: None,
             decision_id: None,
             decisions_before: 0,
             withdrawn: false,

@@ -1,6 +1,7 @@
 //! What people read: rows that the command line, the admin listener and the console show. Each row
 //! is read from the engines in one way, so that all of them show the same.
 
+pub mod actions;
 pub mod decisions;
 pub mod error;
 pub mod facts;
@@ -16,4 +17,5 @@ pub mod search;
 pub mod stuck;
 #[cfg(test)]
 mod testbed;
+pub mod tokens;
 pub mod trace;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use payfold_engines::log::EventLog;
 use payfold_engines::orders::{Cursor, OrderStore, Page, Scan};
+use payfold_projector::journal::Journal;
 use payfold_reconcile::ledger::Ledger;
 use payfold_schemas::order::Order;
 use tokio::sync::Mutex;
@@ -31,12 +32,15 @@ pub struct Reader {
     pub(crate) store: Arc<dyn OrderStore>,
     /// The findings, once they have been read. It follows the log at each read.
     ledger: Mutex<Option<Ledger>>,
+    /// The decisions about builds.
+    pub(crate) journal: Journal,
 }
 
 impl Reader {
     /// A reader of these engines.
     pub fn new(log: Arc<dyn EventLog>, store: Arc<dyn OrderStore>) -> Self {
-        Self { log, store, ledger: Mutex::new(None) }
+        let journal = Journal::new(Arc::clone(&store));
+        Self { log, store, ledger: Mutex::new(None), journal }
     }
 
     /// Reads the orders of a scan, and keeps those of which `keep` makes a row, up to the limit.

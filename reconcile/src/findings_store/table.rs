@@ -5,6 +5,7 @@
 use payfold_schemas::finding::{FindingChanged, FindingStatus};
 use payfold_schemas::order::Severity;
 use rusqlite::Row;
+use serde::de::DeserializeOwned;
 
 /// Nothing is synced to disk: after a crash the table is built from the log again. `order_key` is
 /// the order of an uncleared finding, null for a cleared one. `has_all_lines` says whether the
@@ -71,6 +72,11 @@ pub(super) fn severity(severity_number: u8) -> Severity {
 }
 
 pub(super) fn finding(row: &Row<'_>) -> rusqlite::Result<FindingChanged> {
+    from_json(row)
+}
+
+/// Reads the only column of a row.
+pub(super) fn from_json<T: DeserializeOwned>(row: &Row<'_>) -> rusqlite::Result<T> {
     let body = row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?;
     serde_json::from_slice(body).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Blob, Box::new(error))

@@ -122,6 +122,9 @@ async fn a_notice_of_money_is_released_by_two_people_and_once() {
     assert_eq!(how.seconded_by, Some(Author::parse("bob").unwrap()));
     assert_eq!(how.evidence, Digest::of_bytes(b"record 7"));
     let decisions = decisions(&bed).await;
+    let reasons = decisions.iter().map(|said| (&*said.reason, said.second_reason.as_deref()));
+    let by_both = ("ann asked them", Some("bob asked them"));
+    assert_eq!(reasons.collect::<Vec<_>>(), [("ann asked them", None), by_both]);
     assert_eq!(
         decisions.iter().map(|decision| decision.decided).collect::<Vec<_>>(),
         [false, true]

@@ -255,7 +255,14 @@ impl TestBed {
         let path = self.file(&name, lines);
         let partner = PartnerCode::parse("p").unwrap();
         let source = RecordsSource::File(path);
-        RunRequest { partner, day: Some(day.parse().unwrap()), source, name, replace: false }
+        RunRequest {
+            partner,
+            day: Some(day.parse().unwrap()),
+            source,
+            name,
+            replace: false,
+            asked_by: None,
+        }
     }
 
     /// Does one run with a service of its own.

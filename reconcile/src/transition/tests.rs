@@ -44,10 +44,11 @@ fn decision_by(author: &str, accept: Verdict) -> FindingDecision {
     FindingDecision {
         accept,
         author: Author::parse(author).unwrap(),
-        reason: "seen".into(),
+        reason: format!("seen by {author}"),
         at: Time::from_unix_ms(2_000),
         evidence: Digest::of_bytes(b"whatever the caller says"),
         seconded_by: None,
+        second_reason: None,
     }
 }
 
@@ -114,6 +115,8 @@ fn a_critical_finding_takes_two_people_with_one_decision() {
     assert_eq!((done.version, done.status), (3, FindingStatus::Decided));
     let decision = done.decision.unwrap();
     assert_eq!((decision.author, decision.seconded_by), (by, Author::parse("linh").ok()));
+    let reasons = (&*decision.reason, decision.second_reason.as_deref());
+    assert_eq!(reasons, ("seen by mai", Some("seen by linh")));
     // A run that detects it unchanged keeps the first decision; other evidence drops it.
     assert_eq!(
         open_finding(Some(&waiting), difference(Code::AmountDiffers, "100"), moment("r")),

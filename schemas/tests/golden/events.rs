@@ -70,6 +70,7 @@ pub fn finding_changed() -> FindingChanged {
             at: time("2026-02-01T09:00:00Z"),
             evidence: Digest::of_bytes(b"evidence"),
             seconded_by: Some(author("finance-2")),
+            second_reason: None,
         }),
         earlier_decisions: Vec::new(),
         action: "nothing: it is decided".to_owned(),
@@ -153,6 +154,7 @@ pub fn run_ended() -> RunEnded {
         listed_early: vec!["evt-8".to_owned()],
         listed_apart: None,
         unlisted: None,
+        asked_by: None,
         adjusts: Some(Digest::of_bytes(b"seal")),
     }
 }
@@ -173,6 +175,10 @@ pub fn run_ended_apart() -> RunEnded {
         unlisted: Some(Vec::new()),
         ..run_ended_first()
     }
+}
+
+pub fn run_ended_asked() -> RunEnded {
+    RunEnded { asked_by: Some(author("ann")), ..run_ended_first() }
 }
 
 pub fn period_closed() -> PeriodClosed {
@@ -198,6 +204,7 @@ pub fn flag_decided() -> FlagDecided {
         reason: "agreed by phone".to_owned(),
         at: time("2026-02-01T09:00:00Z"),
         seconded_by: Some(author("finance-2")),
+        second_reason: None,
         decision_id: Some("dec-1".to_owned()),
         decisions_before: 0,
         withdrawn: false,
@@ -206,6 +213,22 @@ pub fn flag_decided() -> FlagDecided {
 
 pub fn flag_decided_waiting() -> FlagDecided {
     FlagDecided { seconded_by: None, decision_id: None, ..flag_decided() }
+}
+
+/// With what the second person wrote.
+pub fn flag_decided_agreed() -> FlagDecided {
+    FlagDecided { second_reason: Some("I saw it".to_owned()), ..flag_decided() }
+}
+
+pub fn notice_decided_agreed() -> NoticeDecided {
+    NoticeDecided { second_reason: Some("I saw it".to_owned()), ..notice_decided() }
+}
+
+pub fn finding_changed_agreed() -> FindingChanged {
+    let decision = finding_changed().decision;
+    let decision =
+        decision.map(|one| FindingDecision { second_reason: Some("I saw it".to_owned()), ..one });
+    FindingChanged { decision, ..finding_changed() }
 }
 
 pub fn notice_decided() -> NoticeDecided {
@@ -223,6 +246,7 @@ pub fn notice_decided() -> NoticeDecided {
         reason: "NTP was off".to_owned(),
         at: time("2026-02-01T09:00:00Z"),
         seconded_by: Some(author("ops-2")),
+        second_reason: None,
         decided: true,
         decisions_before: 0,
         withdrawn: false,
@@ -233,6 +257,7 @@ pub fn notice_decided() -> NoticeDecided {
 pub fn notice_decided_withdrawn() -> NoticeDecided {
     NoticeDecided {
         seconded_by: None,
+        second_reason: None,
         decided: false,
         reason: "the partner sends it again".to_owned(),
         decisions_before: 2,
@@ -253,6 +278,7 @@ pub fn finding_changed_contested() -> FindingChanged {
         accept: Verdict::Ours,
         author: author("finance-2"),
         seconded_by: None,
+        second_reason: None,
         reason: "their file is late".to_owned(),
         at: time("2026-02-01T08:00:00Z"),
         ended,
@@ -273,6 +299,7 @@ pub fn finding_changed_contested() -> FindingChanged {
 pub fn finding_changed_reopened() -> FindingChanged {
     let ended = |earlier: EarlierDecision| EarlierDecision {
         seconded_by: Some(author("finance-3")),
+        second_reason: None,
         ended: DecisionEnd::Reopened,
         ended_by: author("payfold"),
         ..earlier
@@ -310,6 +337,7 @@ pub fn notice_decided_unread() -> NoticeDecided {
         verdict: NoticeVerdict::Dismiss,
         because: None,
         seconded_by: None,
+        second_reason: None,
         decided: false,
         ..notice_decided()
     }

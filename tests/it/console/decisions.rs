@@ -13,7 +13,7 @@ pub const DECIDE: &str = "/decisions";
 pub const WITHDRAW: &str = "/withdrawals";
 
 /// A demo with flags on orders, compared with the partner's records: the flags are findings.
-fn compared() -> System {
+pub fn compared() -> System {
     early_in_hour(Duration::from_secs(60));
     let system = System::demo();
     let pay = ["demo", "pay", "--count", "8", "--trouble", "second-ref,reused-ref", "--seed", "7"];
@@ -41,7 +41,7 @@ pub fn records(system: &System) -> (String, String) {
 }
 
 /// What the form of a page carries for a finding.
-fn subject(finding: &Value) -> String {
+pub fn subject(finding: &Value) -> String {
     let text = |name: &str| finding[name].as_str().expect("a text");
     format!("{}@{}", text("findingId"), text("evidence"))
 }
