@@ -5,8 +5,8 @@
 //!
 //! `session` is that cookie, `gate` what every request passes, `client` how admin listeners are
 //! asked, `page` the frame of a page. `login`, `overview`, `orders`, `order`, `search`, `findings`,
-//! `finding`, `days`, `day`, `quarantine`, `notice`, `bytes`, `partners`, `partner`, `builds` and
-//! `people` are the pages, `decide` and `compare` what people send from them.
+//! `finding`, `days`, `day`, `quarantine`, `notice`, `bytes`, `partners`, `partner`, `builds`,
+//! `people` and `help` are the pages, `decide` and `compare` what people send from them.
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
@@ -25,6 +25,7 @@ mod finding;
 mod finding_row;
 mod findings;
 mod gate;
+mod help;
 mod login;
 mod notice;
 mod order;
@@ -169,6 +170,8 @@ pub fn routes(console: &Data<Console>, config: &mut ServiceConfig) {
         .route(builds::BUILDS_PATH, web::get().to(builds::show))
         .route(builds::BUILDS_PATH, web::post().to(builds::change))
         .route(people::PEOPLE, web::get().to(people::show))
+        .route(help::INDEX, web::get().to(help::index))
+        .route("/help/{page:.+}", web::get().to(help::show))
         .route("/bytes/{topic}/{position}", web::get().to(bytes::ask))
         .route("/bytes/{topic}/{position}", web::post().to(bytes::show))
         .route(decide::DECISIONS, web::post().to(decide::decide))

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use crate::alerts::{Alert, Urgency, Watched};
 use crate::client::EACH_MAX;
 use crate::failure;
+use crate::help::runbook;
 use crate::system::{Process, ProcessProblem, System};
 use crate::table::{Head, table};
 use crate::text::{age, moment};
@@ -261,7 +262,10 @@ fn needed(alert: &Alert) -> Markup {
             Some(page) => a href=(page) { (alert.first) },
             None => (alert.first),
         }
-        ". " small { (alert.name) }
+        ". " small { @match runbook(alert.name) {
+            Some(help) => a href=(help) { (alert.name) },
+            None => (alert.name),
+        } }
     }
 }
 

@@ -62,6 +62,7 @@ fn bar(session: &Session) -> Markup {
                 a href="/partners" { "Partners" }
                 a href="/builds" { "Builds" }
                 a href="/people" { "People" }
+                a href="/help" { "Help" }
             }
             form.search role="search" action="/search" {
                 label.unseen for="search" { "Find an order" }

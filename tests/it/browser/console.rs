@@ -54,7 +54,7 @@ fn support_finds_an_order_with_mouse_and_keyboard() {
     // The first stop of the keyboard skips the bar; the search is some stops behind it.
     browser.press(&[Key::Tab]);
     assert_eq!(browser.ask("return document.activeElement.className"), "skip");
-    browser.press(&[Key::Tab; 10]);
+    browser.press(&[Key::Tab; 11]);
     assert_eq!(browser.ask("return document.activeElement.id"), "search");
     browser.type_text(&format!("{}\n", text("reference")));
     opens(&browser, &format!("Order {}", text("orderId")));
@@ -166,6 +166,8 @@ fn every_page_fits_a_phone_in_light_and_dark() {
             ("partner", "/partners/sandbox"),
             ("builds", "/builds"),
             ("people", "/people"),
+            ("help", "/help"),
+            ("runbook", "/help/reference/metrics.md"),
             ("search", "/search?what=none"),
             ("unfit", "/orders?state=none"),
             ("login", "/login"),

@@ -1,4 +1,4 @@
-//! People in the console: their tokens, and the log of what they did.
+//! People in the console: their tokens, and the log of what they did; and the help.
 
 use serde_json::Value;
 
@@ -94,4 +94,23 @@ fn the_log_has_who_did_what_and_why() {
         assert_eq!(ann.get(&path).status, 200, "{path}");
     }
     assert_eq!(ann.get("/people?before=x").status, 400);
+}
+
+#[test]
+fn the_help_has_what_an_alert_leads_to() {
+    let system = System::demo();
+    let ann = Visitor::log_in(&system, &token_of(&system, "ann", "viewer"));
+    for (path, said) in [
+        ("/help", "Metrics and alerts"),
+        ("/help/reference/metrics.md", "id=\"alert-partnersilent\""),
+        ("/help/glossary.md", "<h1 id=\"glossary\">Glossary</h1>"),
+        ("/help/how-to/rebuild.md", "payfold rebuild start"),
+    ] {
+        let page = ann.get(path).text();
+        assert!(page.contains(said), "{said}: {page}");
+    }
+    for path in ["/help/none.md", "/help/decisions/0001-positions-from-the-writer.md", "/help/../x"]
+    {
+        assert_eq!(ann.get(path).status, 404, "{path}");
+    }
 }
