@@ -39,8 +39,8 @@ pub(crate) use rebuild::{
     DiffArgs, MoveArgs, PlanArgs, ReasonArgs, RebuildCommand, StartArgs, StatusArgs,
 };
 pub(crate) use reconcile::{
-    DayArgs, DecideArgs, DecisionsArgs, FindingsArgs, ReconcileCommand, ReconcileRunArgs,
-    ReportArgs, TokenCommand, WithdrawArgs,
+    ChosenFindings, DayArgs, DecideArgs, DecisionsArgs, FindingsArgs, ReconcileCommand,
+    ReconcileRunArgs, ReportArgs, TokenCommand, WithdrawArgs,
 };
 pub(crate) use retention::{RetentionAccounts, RetentionCommand, RetentionEraseArgs};
 

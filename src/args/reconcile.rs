@@ -27,13 +27,13 @@ pub(crate) enum ReconcileCommand {
     /// Write the last run of a day as one HTML page
     #[command(after_help = "Example: payfold reconcile report acme --day 2026-11-24")]
     Report(ReportArgs),
-    /// Decide a finding or a flag of an order; a critical one needs a second person with another
-    /// token
+    /// Decide findings, with one reason, or a flag of an order; a critical one needs a second
+    /// person with another token
     #[command(
         after_help = "Example: payfold reconcile decide 3f9a21 --accept ours --reason \"checked\""
     )]
     Decide(DecideArgs),
-    /// Withdraw your decision that waits for a second person; it stays in the history
+    /// Withdraw your decisions that wait for a second person; they stay in the history
     #[command(after_help = "Example: payfold reconcile withdraw 3f9a21 --reason \"wrong finding\"")]
     Withdraw(WithdrawArgs),
     /// List decisions: who decided what, when and on which evidence
@@ -134,13 +134,23 @@ pub(crate) struct ReportArgs {
     pub out: Option<PathBuf>,
 }
 
+/// The findings, or the flag of an order, that a decision is on.
+#[derive(Debug, Args)]
+pub(crate) struct ChosenFindings {
+    /// Ids of findings or their first digits; or an order as PARTNER/MERCHANT/ORDER, followed by
+    /// its flag
+    #[arg(required_unless_present = "from", value_name = "FINDING|ORDER FLAG")]
+    pub what: Vec<String>,
+    /// File with the findings, as `reconcile findings --output jsonl` prints them or an id on each
+    /// line; - is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "what")]
+    pub from: Option<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct DecideArgs {
-    /// Id of a finding or its first digits; or an order as PARTNER/MERCHANT/ORDER, followed by its
-    /// flag
-    pub what: String,
-    /// The flag, if an order is given
-    pub flag: Option<String>,
+    #[command(flatten)]
+    pub chosen: ChosenFindings,
     /// The side with the correct record
     #[arg(long, value_enum)]
     pub accept: Accept,
@@ -151,11 +161,8 @@ pub(crate) struct DecideArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct WithdrawArgs {
-    /// Id of a finding or its first digits; or an order as PARTNER/MERCHANT/ORDER, followed by its
-    /// flag
-    pub what: String,
-    /// The flag, if an order is given
-    pub flag: Option<String>,
+    #[command(flatten)]
+    pub chosen: ChosenFindings,
     /// Reason of the withdrawal; kept in the history
     #[arg(long)]
     pub reason: String,
@@ -217,7 +224,8 @@ pub(crate) enum TokenCommand {
         #[arg(long, value_enum)]
         role: PersonRole,
     },
-    /// List the owners of tokens, their roles and the hashes; never the tokens
+    /// List the owners of tokens and their roles, as the vault has them; with --admin-url as a
+    /// running system knows them, with the last action of each
     #[command(after_help = "Example: payfold token list")]
     List {
         #[command(flatten)]

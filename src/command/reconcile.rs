@@ -3,6 +3,7 @@
 //! the admin listener that `--admin-url` names.
 
 mod change;
+mod decide;
 mod decisions;
 mod list;
 mod report;
@@ -17,8 +18,8 @@ pub(crate) fn run(global: &Global, command: &ReconcileCommand) -> anyhow::Result
     let loaded = || settings::load(global);
     match command {
         ReconcileCommand::Run(args) => change::run(global, args),
-        ReconcileCommand::Decide(args) => change::decide(global, args),
-        ReconcileCommand::Withdraw(args) => change::withdraw(global, args),
+        ReconcileCommand::Decide(args) => decide::decide(global, args),
+        ReconcileCommand::Withdraw(args) => decide::withdraw(global, args),
         ReconcileCommand::Close { partner, day } => change::close(global, partner, *day),
         ReconcileCommand::Findings(args) => {
             block_on(async { list::findings(&Reads::open(global, &loaded()?).await?, args).await })

@@ -206,35 +206,68 @@ fn a_partner_is_asked_for_each_payment_of_a_day() {
     assert_eq!(refused.code(), 2, "{}", refused.stderr);
 }
 
-/// All open findings, by two people; the same person twice is refused.
+/// All open findings, by two people, each with one command; the same person twice is refused.
 fn decide_all(system: &System) {
+    let home = system.home();
     let token = system.payfold(&["token", "add", "linh", "--role", "finance"]).ok();
-    system.home().write("linh.token", token.trim());
-    let file = system.home().file("linh.token");
+    home.write("linh.token", token.trim());
     let listing = ["reconcile", "findings", "--open", "--limit", "1000", "--output", "jsonl"];
-    for finding in system.payfold(&listing).json_lines() {
-        let id = finding["findingId"].as_str().expect("an id");
-        let decide = ["reconcile", "decide", id, "--accept", "ours", "--reason", "seen"];
-        let first = system.payfold(&decide).ok();
-        if finding["severity"] == "high" {
-            assert!(first.contains("is decided by local"), "{first}");
-            continue;
-        }
-        assert!(first.contains("needs a second person"), "{first}");
-        system.payfold(&decide).fails(&["waits for a second person"]);
-        let second = [&decide[..], &["--admin-token-file", &file]].concat();
-        let withdraw = ["reconcile", "withdraw", id, "--reason", "a slip"];
-        let withdrawn = system.payfold(&withdraw).ok();
-        assert!(withdrawn.contains("is undecided: local withdrew ours"), "{withdrawn}");
-        assert!(system.payfold(&withdraw).stderr.contains("nothing to withdraw"));
-        system.payfold(&decide).ok();
-        // A new token is taken within a second.
-        let decided = until("the second token counts", WAIT_MAX, || {
-            let done = system.payfold(&second);
-            (!done.stderr.contains("does not know this token")).then_some(done)
-        });
-        assert!(decided.ok().contains("is decided by local and linh"));
-    }
+    let listed = system.payfold(&listing).ok();
+    home.write("seen.jsonl", &listed);
+    let (high, critical): (Vec<&str>, Vec<&str>) =
+        listed.lines().partition(|line| line.contains("\"severity\":\"high\""));
+    assert!(high.len() > 1 && critical.len() > 1, "{listed}");
+    home.write("critical.jsonl", &critical.join("\n"));
+    let ids: Vec<String> = critical.iter().map(|line| id_of(line)).collect();
+    home.write("ids.txt", &format!("{}\n\n{}", ids[1..].join("\n"), ids[1]));
+    let files = ["seen.jsonl", "critical.jsonl", "ids.txt", "linh.token"];
+    let [seen, again, rest, linh] = files.map(|name| home.file(name));
+    let decide = ["reconcile", "decide", "--accept", "ours", "--reason", "seen", "--from"];
+    let first = system.payfold(&[&decide[..], &[&seen]].concat());
+    let all = format!("{} need a second person", critical.len());
+    assert!(first.stderr.contains(&all), "{first:?}");
+    let first = first.ok();
+    assert_eq!(first.matches("is decided by local").count(), high.len(), "{first}");
+    assert_eq!(first.matches("needs a second person").count(), critical.len(), "{first}");
+    let refused = format!("{} of {} findings were refused", critical.len(), critical.len());
+    let twice = system.payfold(&[&decide[..], &[&again]].concat());
+    twice.fails(&["waits for a second person", &refused]);
+
+    let withdraw = ["reconcile", "withdraw", "--reason", "a slip"];
+    let one = [&withdraw[..], &[&ids[0]]].concat();
+    let withdrawn = system.payfold(&one).ok();
+    assert!(withdrawn.contains("is undecided: local withdrew ours"), "{withdrawn}");
+    assert!(system.payfold(&one).stderr.contains("nothing to withdraw"));
+    let withdrawn = system.payfold(&[&withdraw[..], &["--from", &rest]].concat()).ok();
+    assert_eq!(withdrawn.lines().count(), ids.len() - 1, "each once: {withdrawn}");
+    system.payfold(&[&decide[..], &[&again]].concat()).ok();
+
+    let second = [&decide[..6], &["--admin-token-file", &linh]].concat();
+    let evidence: Value = serde_json::from_str(critical[0]).expect("a line is JSON");
+    let stale =
+        critical[0].replace(evidence["evidence"].as_str().expect("a digest"), &"0".repeat(64));
+    home.write("stale.jsonl", &stale);
+    let stale = home.file("stale.jsonl");
+    let stale = [&second[..], &["--from", &stale]].concat();
+    // A new token is taken within a second.
+    until("the second token counts", WAIT_MAX, || {
+        let done = system.payfold(&stale);
+        (!done.stderr.contains("does not know this token")).then_some(done)
+    })
+    .fails(&["its evidence has changed since you saw it"]);
+    let decided = system.payfold(&[&second[..], &["--from", &again]].concat()).ok();
+    assert_eq!(decided.matches("is decided by local and linh").count(), ids.len(), "{decided}");
+    home.write("wrong.jsonl", "{\"day\":1}");
+    let wrong = home.file("wrong.jsonl");
+    system
+        .payfold(&[&decide[..], &[&wrong]].concat())
+        .fails(&["line 1 of", "findings --output jsonl"]);
+}
+
+/// The id of a finding that a listing printed.
+fn id_of(line: &str) -> String {
+    let finding: Value = serde_json::from_str(line).expect("a line is JSON");
+    finding["findingId"].as_str().expect("an id").to_owned()
 }
 
 #[test]

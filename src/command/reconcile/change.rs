@@ -1,27 +1,19 @@
-//! `payfold reconcile run|decide|withdraw|close`: the commands that change something.
+//! `payfold reconcile run|close`: comparisons, and the close of a day.
 
 use std::path::Path;
 use std::time::Duration;
 
 use chrono::NaiveDate;
 use indicatif::{ProgressBar, ProgressStyle};
-use payfold_reconcile::decide::{Decided, ReplacedDecision};
 use payfold_reconcile::request::RunRequest;
 use payfold_report::money::{major, signed};
-use payfold_schemas::fact::Verdict;
-use payfold_schemas::ids::OrderKey;
 use payfold_schemas::run::{RunEnded, RunResult};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::admin_client::AdminClient;
-use crate::args::{DecideArgs, Global, OutputFormat, ReconcileRunArgs, WithdrawArgs};
+use crate::args::{Global, OutputFormat, ReconcileRunArgs};
 use crate::error::{DifferencesFound, Fixable, unreadable};
 use crate::output;
-use payfold_api::call::{Call, Nothing};
-use payfold_api::decisions::{
-    DECIDE_FINDING, DECIDE_FLAG, DecideRequest, WITHDRAW_FINDING, WITHDRAW_FLAG, WithdrawRequest,
-};
+use payfold_api::call::Nothing;
 use payfold_api::reconcile::{
     CLOSE, COMPARE, CompareFile, QUERY, QueryPartner, RUN, RunState, Ticket,
 };
@@ -137,86 +129,6 @@ fn print_run(ended: &RunEnded, file: Option<&Path>) {
             ended.partner
         ));
     }
-}
-
-/// The finding or flag that a decision is on.
-enum DecisionTarget {
-    Finding(String),
-    Flag(OrderKey, String),
-}
-
-impl DecisionTarget {
-    fn of(what: &str, flag: Option<&str>) -> anyhow::Result<Self> {
-        match (flag, what.contains('/')) {
-            (None, false) => Ok(Self::Finding(what.to_owned())),
-            (Some(flag), true) => Ok(Self::Flag(OrderKey::parse(what)?, flag.to_owned())),
-            (None, true) => Err(Fixable::error(
-                format!("{what} is an order, and no flag of it is given"),
-                format!(
-                    "give the flag: payfold reconcile decide {what} FLAG --accept … --reason …"
-                ),
-            )),
-            (Some(flag), false) => Err(Fixable::error(
-                format!("{what} is not an order, so it has no flag {flag}"),
-                "write the order as PARTNER/MERCHANT/ORDER, or leave the flag out for a finding",
-            )),
-        }
-    }
-
-    /// Makes the first call for a finding, the second for a flag.
-    fn call<Q: Serialize, A: DeserializeOwned>(
-        &self,
-        global: &Global,
-        [on_finding, on_flag]: [&Call<Q, A>; 2],
-        request: &Q,
-    ) -> anyhow::Result<A> {
-        let client = AdminClient::find_for_command(global)?;
-        match self {
-            Self::Finding(finding) => client.call(on_finding, &[finding], request),
-            Self::Flag(OrderKey { partner, merchant_code, order_id }, flag) => {
-                let names = [partner.as_str(), merchant_code.as_str(), order_id.as_str(), flag];
-                client.call(on_flag, &names, request)
-            }
-        }
-    }
-}
-
-/// Withdraws the caller's first decision on a finding or a flag.
-pub(crate) fn withdraw(global: &Global, args: &WithdrawArgs) -> anyhow::Result<()> {
-    let request = WithdrawRequest { reason: args.reason.clone() };
-    let on = DecisionTarget::of(&args.what, args.flag.as_deref())?;
-    let withdrawn = on.call(global, [&WITHDRAW_FINDING, &WITHDRAW_FLAG], &request)?;
-    output::line(&format!(
-        "{} is undecided: {} withdrew {}, which stays in the history",
-        withdrawn.what, withdrawn.author, withdrawn.said
-    ));
-    Ok(())
-}
-
-/// Decides a finding or a flag.
-pub(crate) fn decide(global: &Global, args: &DecideArgs) -> anyhow::Result<()> {
-    let accept: Verdict = args.accept.into();
-    let request = DecideRequest { accept, reason: args.reason.clone(), evidence: None };
-    let on = DecisionTarget::of(&args.what, args.flag.as_deref())?;
-    let Decided { what, decided, author, seconded_by, replaces } =
-        on.call(global, [&DECIDE_FINDING, &DECIDE_FLAG], &request)?;
-    if decided {
-        let second = seconded_by.map_or(String::new(), |by| format!(" and {by}"));
-        output::line(&format!("{what} is decided by {author}{second}"));
-        return Ok(());
-    }
-    if let Some(ReplacedDecision { author: before, said }) = replaces {
-        output::line(&format!(
-            "{} replaces the decision of {before}, {said}, which stays in the history",
-            accept.as_str()
-        ));
-    }
-    output::line(&format!(
-        "{what} is critical and needs a second person: {author} has decided; another person runs \
-         the same command with their token (payfold token add NAME --role finance, then \
-         --admin-token-file FILE)"
-    ));
-    Ok(())
 }
 
 /// Closes a day.

@@ -10,7 +10,8 @@ use crate::listing::{Listing, Row};
 use crate::reads::Reads;
 
 impl Row for DecisionRow {
-    const COLUMNS: &'static str = "at on code verdict author seconded_by reason evidence";
+    const COLUMNS: &'static str =
+        "at on code verdict author seconded_by reason second_reason evidence";
 
     fn shown(&self, column: &str, _format: OutputFormat) -> Option<Value> {
         Some(match column {
