@@ -4,6 +4,7 @@
 //! separate the items of a list, and a map is `name=value`.
 
 use payfold_report::money::{major_named, plain};
+use payfold_report::text::on_one_line;
 use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::time::Time;
 use serde::Serialize;
@@ -132,7 +133,9 @@ impl Listing {
     }
 
     fn table(&self) -> String {
-        let or_dash = |cell: &Option<String>| cell.clone().unwrap_or_else(|| "-".to_owned());
+        // A line break in a text of somebody else could look like a row.
+        let or_dash =
+            |cell: &Option<String>| cell.as_deref().map_or_else(|| "-".to_owned(), on_one_line);
         let rows: Vec<Vec<String>> =
             self.rows.iter().map(|row| row.iter().map(or_dash).collect()).collect();
         output::table(&self.headings(), &rows)
@@ -222,7 +225,7 @@ mod tests {
         let valid_from = Time::parse("2026-01-31T10:00:00.123456789Z").unwrap();
         let (flags, note) = (vec!["A", "B"], None);
         let one = Sample { valid_from, lag_s: 0.25, enabled: true, flags, note, minor: -5 };
-        let note = Some("=1+1");
+        let note = Some("=1\n2");
         let other =
             Sample { valid_from, lag_s: 2.0, enabled: false, flags: vec![], note, minor: 5 };
         for row in [one, other] {
@@ -239,11 +242,11 @@ mod tests {
         let expected = [
             "VALID_FROM LAG_S ENABLED FLAGS NOTE AMOUNT",
             "2026-01-31T10:00:00.123Z 0.2 yes A B - -5 no",
-            "2026-01-31T10:00:00.123Z 2.0 no - =1+1 5 no",
+            "2026-01-31T10:00:00.123Z 2.0 no - =1 2 5 no",
         ];
         assert_eq!(lines, expected.map(|line| line.split(' ').collect::<Vec<_>>()));
         let csv = listing(OutputFormat::Csv).csv().unwrap();
-        assert_eq!(csv, "amount,note,flags,minor\n'-5 yes,,A B,-5\n5 yes,'=1+1,,5\n");
+        assert_eq!(csv, "amount,note,flags,minor\n'-5 yes,,A B,-5\n5 yes,\"'=1\n2\",,5\n");
         let objects = listing(OutputFormat::Json).objects;
         assert_eq!(objects[0]["validFrom"], "2026-01-31T10:00:00.123456789Z");
         assert_eq!(objects[1]["flags"], json!([]));

@@ -76,7 +76,7 @@ fn check(
     let now = (console.now)();
     let cookie = request.cookie(console.cookie().name);
     let session = cookie.and_then(|cookie| console.cookie().open(cookie, now));
-    let is_open = page::OPEN_PATHS.contains(&request.path());
+    let is_open = page::is_open(request.path());
     match session {
         Some(session) => {
             let renewed = session.renewed(now);

@@ -1,15 +1,17 @@
-//! Owns the help: the documentation of this very version, served from the program, so that it is
-//! there when nothing else can be reached.
+//! Owns the help: the documentation of this very version, served from the program and without a
+//! session, so that it is there when nothing else can be reached.
 
+use actix_web::http::StatusCode;
 use actix_web::web::Path;
-use actix_web::{Error, HttpResponse};
+use actix_web::{Error, HttpMessage as _, HttpRequest, HttpResponse};
 use maud::{Markup, PreEscaped, html};
 use payfold_report::text::shown;
 use pulldown_cmark::{Alignment, CowStr, Event, Options, Parser, Tag, TagEnd};
 use serde::Serialize;
 
 use crate::failure;
-use crate::visit::Visit;
+use crate::page::{self, PageFrame};
+use crate::session::Session;
 
 /// The path of the list of pages; theirs are below it.
 pub(crate) const INDEX: &str = "/help";
@@ -23,7 +25,7 @@ struct HelpPage {
     markdown: &'static str,
 }
 
-const fn page(path: &'static str, markdown: &'static str) -> HelpPage {
+const fn text(path: &'static str, markdown: &'static str) -> HelpPage {
     HelpPage { path, markdown }
 }
 
@@ -32,61 +34,61 @@ static GROUPS: [(&str, &[HelpPage]); 4] = [
     (
         "When something is wrong",
         &[
-            page("reference/metrics.md", include_str!("../../docs/reference/metrics.md")),
-            page("errors.md", include_str!("../../docs/errors.md")),
-            page("operations.md", include_str!("../../docs/operations.md")),
-            page("how-to/partner-trouble.md", include_str!("../../docs/how-to/partner-trouble.md")),
-            page("how-to/quarantine.md", include_str!("../../docs/how-to/quarantine.md")),
-            page("how-to/storage-trouble.md", include_str!("../../docs/how-to/storage-trouble.md")),
-            page("how-to/corrupt.md", include_str!("../../docs/how-to/corrupt.md")),
-            page("how-to/wrong-clock.md", include_str!("../../docs/how-to/wrong-clock.md")),
+            text("reference/metrics.md", include_str!("../../docs/reference/metrics.md")),
+            text("errors.md", include_str!("../../docs/errors.md")),
+            text("operations.md", include_str!("../../docs/operations.md")),
+            text("how-to/partner-trouble.md", include_str!("../../docs/how-to/partner-trouble.md")),
+            text("how-to/quarantine.md", include_str!("../../docs/how-to/quarantine.md")),
+            text("how-to/storage-trouble.md", include_str!("../../docs/how-to/storage-trouble.md")),
+            text("how-to/corrupt.md", include_str!("../../docs/how-to/corrupt.md")),
+            text("how-to/wrong-clock.md", include_str!("../../docs/how-to/wrong-clock.md")),
         ],
     ),
     (
         "How to",
         &[
-            page("how-to/use-the-console.md", include_str!("../../docs/how-to/use-the-console.md")),
-            page("how-to/reconcile-a-day.md", include_str!("../../docs/how-to/reconcile-a-day.md")),
-            page("how-to/add-a-partner.md", include_str!("../../docs/how-to/add-a-partner.md")),
-            page("certification.md", include_str!("../../docs/certification.md")),
-            page("shop.md", include_str!("../../docs/shop.md")),
-            page("how-to/rotate-keys.md", include_str!("../../docs/how-to/rotate-keys.md")),
-            page("how-to/rebuild.md", include_str!("../../docs/how-to/rebuild.md")),
-            page(
+            text("how-to/use-the-console.md", include_str!("../../docs/how-to/use-the-console.md")),
+            text("how-to/reconcile-a-day.md", include_str!("../../docs/how-to/reconcile-a-day.md")),
+            text("how-to/add-a-partner.md", include_str!("../../docs/how-to/add-a-partner.md")),
+            text("certification.md", include_str!("../../docs/certification.md")),
+            text("shop.md", include_str!("../../docs/shop.md")),
+            text("how-to/rotate-keys.md", include_str!("../../docs/how-to/rotate-keys.md")),
+            text("how-to/rebuild.md", include_str!("../../docs/how-to/rebuild.md")),
+            text(
                 "how-to/back-up-and-restore.md",
                 include_str!("../../docs/how-to/back-up-and-restore.md"),
             ),
-            page("how-to/prove-the-log.md", include_str!("../../docs/how-to/prove-the-log.md")),
-            page("how-to/erase.md", include_str!("../../docs/how-to/erase.md")),
-            page("how-to/upgrade.md", include_str!("../../docs/how-to/upgrade.md")),
-            page("how-to/install.md", include_str!("../../docs/how-to/install.md")),
-            page("how-to/reverse-proxy.md", include_str!("../../docs/how-to/reverse-proxy.md")),
-            page("how-to/run-at-scale.md", include_str!("../../docs/how-to/run-at-scale.md")),
-            page("how-to/grow-intake.md", include_str!("../../docs/how-to/grow-intake.md")),
-            page("scale.md", include_str!("../../docs/scale.md")),
+            text("how-to/prove-the-log.md", include_str!("../../docs/how-to/prove-the-log.md")),
+            text("how-to/erase.md", include_str!("../../docs/how-to/erase.md")),
+            text("how-to/upgrade.md", include_str!("../../docs/how-to/upgrade.md")),
+            text("how-to/install.md", include_str!("../../docs/how-to/install.md")),
+            text("how-to/reverse-proxy.md", include_str!("../../docs/how-to/reverse-proxy.md")),
+            text("how-to/run-at-scale.md", include_str!("../../docs/how-to/run-at-scale.md")),
+            text("how-to/grow-intake.md", include_str!("../../docs/how-to/grow-intake.md")),
+            text("scale.md", include_str!("../../docs/scale.md")),
         ],
     ),
     (
         "What it means",
         &[
-            page("glossary.md", include_str!("../../docs/glossary.md")),
-            page("order-state.md", include_str!("../../docs/order-state.md")),
-            page("reconciliation.md", include_str!("../../docs/reconciliation.md")),
-            page("contract.md", include_str!("../../docs/contract.md")),
+            text("glossary.md", include_str!("../../docs/glossary.md")),
+            text("order-state.md", include_str!("../../docs/order-state.md")),
+            text("reconciliation.md", include_str!("../../docs/reconciliation.md")),
+            text("contract.md", include_str!("../../docs/contract.md")),
         ],
     ),
     (
         "Reference",
         &[
-            page("commands.md", include_str!("../../docs/commands.md")),
-            page("reference/settings.md", include_str!("../../docs/reference/settings.md")),
-            page("reference/roles.md", include_str!("../../docs/reference/roles.md")),
-            page("reference/files.md", include_str!("../../docs/reference/files.md")),
-            page("reference/probes.md", include_str!("../../docs/reference/probes.md")),
-            page("reference/admin-api.md", include_str!("../../docs/reference/admin-api.md")),
-            page("events.md", include_str!("../../docs/events.md")),
-            page("reference/profiles.md", include_str!("../../docs/reference/profiles.md")),
-            page(
+            text("commands.md", include_str!("../../docs/commands.md")),
+            text("reference/settings.md", include_str!("../../docs/reference/settings.md")),
+            text("reference/roles.md", include_str!("../../docs/reference/roles.md")),
+            text("reference/files.md", include_str!("../../docs/reference/files.md")),
+            text("reference/probes.md", include_str!("../../docs/reference/probes.md")),
+            text("reference/admin-api.md", include_str!("../../docs/reference/admin-api.md")),
+            text("events.md", include_str!("../../docs/events.md")),
+            text("reference/profiles.md", include_str!("../../docs/reference/profiles.md")),
+            text(
                 "reference/reconciliation.md",
                 include_str!("../../docs/reference/reconciliation.md"),
             ),
@@ -188,18 +190,32 @@ pub(crate) fn runbook(alert: &str) -> Option<String> {
     is_known.then(|| format!("{INDEX}/{ALERTS}#{anchor}"))
 }
 
+/// Answers with a page, or with the content as JSON for programs.
+fn answer(
+    request: &HttpRequest,
+    title: &str,
+    content: &impl Serialize,
+    main: impl FnOnce() -> Markup,
+) -> HttpResponse {
+    if page::wants_json(request) {
+        return HttpResponse::Ok().json(content);
+    }
+    let session = request.extensions().get::<Session>().cloned();
+    PageFrame { title, session: session.as_ref() }.respond(StatusCode::OK, &main())
+}
+
 /// Lists the pages.
-pub(crate) async fn index(visit: Visit) -> HttpResponse {
+pub(crate) async fn index(request: HttpRequest) -> HttpResponse {
     let pages: Vec<_> = HelpPage::all()
         .map(|page| HelpText { path: page.path, title: page.title(), markdown: None })
         .collect();
-    visit.answer("Help", &pages, render_index)
+    answer(&request, "Help", &pages, render_index)
 }
 
 fn render_index() -> Markup {
     html! {
         h1 { "Help" }
-        p { "The documentation of this version, " (env!("CARGO_PKG_VERSION")) "." }
+        p { "The documentation of the version that runs." }
         @for (title, pages) in &GROUPS {
             h2 { (title) }
             ul {
@@ -212,12 +228,12 @@ fn render_index() -> Markup {
 }
 
 /// Shows a page.
-pub(crate) async fn show(visit: Visit, path: Path<String>) -> Result<HttpResponse, Error> {
+pub(crate) async fn show(request: HttpRequest, path: Path<String>) -> Result<HttpResponse, Error> {
     let page = find(&path).ok_or_else(|| {
-        failure::missing(&visit.request, &format!("The help has no page {}.", shown(&path)))
+        failure::missing(&request, &format!("The help has no page {}.", shown(&path)))
     })?;
     let (path, title, markdown) = (page.path, page.title(), Some(page.markdown));
-    Ok(visit.answer(title, &HelpText { path, title, markdown }, || {
+    Ok(answer(&request, title, &HelpText { path, title, markdown }, || {
         html! {
             p.path { a href=(INDEX) { "Help" } }
             article.help { (PreEscaped(page.html())) }
@@ -257,9 +273,14 @@ mod tests {
     }
 
     #[test]
-    fn the_heading_of_an_alert_is_known() {
-        let down = "/help/reference/metrics.md#alert-partnersilent";
-        assert_eq!(runbook("PartnerSilent").as_deref(), Some(down));
+    fn each_alert_has_its_heading() {
+        let rules = include_str!("../../deploy/prometheus/alerts.yaml");
+        let alerts: Vec<_> = rules.lines().filter_map(|line| line.split_once("alert: ")).collect();
+        assert!(alerts.len() > 15, "{alerts:?}");
+        for (_, alert) in alerts {
+            let expected = format!("/help/{ALERTS}#alert-{}", alert.to_lowercase());
+            assert_eq!(runbook(alert), Some(expected));
+        }
         assert_eq!(runbook("NotWatched"), None);
     }
 }

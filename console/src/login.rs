@@ -18,7 +18,7 @@ use crate::page::PageFrame;
 use crate::redirect::{LOGIN, LoginLink, local};
 use crate::session::Session;
 use crate::visit::Visit;
-use crate::{Console, failure};
+use crate::{Console, failure, help};
 
 /// How long the answer to a wrong token takes.
 const WRONG_TOKEN: Duration = Duration::from_secs(1);
@@ -60,6 +60,7 @@ fn respond(status: StatusCode, link: &LoginLink, problem: Option<&str>) -> HttpR
             }
             button type="submit" { "Log in" }
         }
+        p { a href=(help::INDEX) { "Help" } ", also when the system does not answer" }
     };
     PageFrame { title: "Log in", session: None }.respond(status, &main)
 }

@@ -7,8 +7,8 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::session::Session;
 
-/// The paths that need no session.
-pub(crate) const OPEN_PATHS: [&str; 3] = ["/login", "/style.css", "/icon.svg"];
+/// The paths that need no session. All below `/help` neither: it is read when no log-in works.
+const OPEN_PATHS: [&str; 4] = ["/login", "/help", "/style.css", "/icon.svg"];
 
 const STYLE: &str = include_str!("style.css");
 const ICON: &str = include_str!("icon.svg");
@@ -77,6 +77,11 @@ fn bar(session: &Session) -> Markup {
             }
         }
     }
+}
+
+/// Whether a path needs no session.
+pub(crate) fn is_open(path: &str) -> bool {
+    OPEN_PATHS.contains(&path) || path.starts_with("/help/")
 }
 
 /// Whether the request is a program's.

@@ -5,6 +5,7 @@ use actix_web::web::Query;
 use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
 use payfold_api::call::Nothing;
+use payfold_api::raw::READ_RAW;
 use payfold_api::reads::{ACTIONS, LOCAL_OWNER, TOKENS};
 use payfold_report::text::{isolated, short_id, whole};
 use payfold_schemas::ids::Author;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::bytes;
 use crate::field::{UnfitField, given, text_of};
 use crate::redirect::address;
+use crate::session::Session;
 use crate::table::{Head, table};
 use crate::text::moment;
 use crate::visit::Visit;
@@ -59,10 +61,11 @@ pub(crate) async fn show(
     let tokens = visit.call(&TOKENS, &[], &Nothing {}).await?;
     let page = visit.call(&ACTIONS, &[], &asked).await?;
     let people = People { tokens, page };
-    Ok(visit.answer("People", &people, || render(&selection, &people)))
+    Ok(visit.answer("People", &people, || render(&selection, &people, &visit.session)))
 }
 
-fn render(selection: &ActionSelection, People { tokens, page }: &People) -> Markup {
+fn render(selection: &ActionSelection, people: &People, session: &Session) -> Markup {
+    let People { tokens, page } = people;
     html! {
         h1 { "People" }
         h2 { "Tokens" }
@@ -72,14 +75,20 @@ fn render(selection: &ActionSelection, People { tokens, page }: &People) -> Mark
             unless " code { "reconciler.second_after_hours" } " is another time. A token makes a \
             person, so adding one takes a shell on the machine with the vault: "
             code { "payfold token add NAME --role finance" } ", and "
-            code { "payfold token retire NAME" } ", which ends the sessions of that person, too."
+            code { "payfold token retire NAME" } ", which ends the sessions of that person, too. \
+            Reading is not recorded, but for the bytes of notices."
         }
         h2 #actions { "What people did" }
         (fields(selection))
         @if page.actions.is_empty() {
-            p { "Nothing that is recorded is like this." }
+            p {
+                @if selection.by.is_empty() { "Nothing is recorded." }
+                @else {
+                    "Nothing is recorded that " (isolated(&selection.by)) " did. Names are exact."
+                }
+            }
         } @else {
-            (action_table(&page.actions))
+            (action_table(&page.actions, session))
         }
         @if let Some(next) = &page.next {
             p { a.next rel="next" href=(older(selection, next)) { "Earlier" } }
@@ -98,7 +107,7 @@ fn token_table(tokens: &[TokenRow]) -> Markup {
         Head::Text("Person"),
         Head::Text("Role"),
         Head::Text("Known since"),
-        Head::Text("Last action"),
+        Head::Text("Last recorded action"),
     ];
     let rows = html! {
         @for TokenRow { name, role, recorded_at, last_action_at } in tokens {
@@ -128,9 +137,9 @@ fn of_person(name: &Author) -> String {
 /// What a role may do.
 fn may(role: TokenRole) -> &'static str {
     match role {
-        TokenRole::Viewer => "reads everything but the bytes of notices",
-        TokenRole::Finance => "compares records, decides, closes days",
-        TokenRole::Operator => "decides notices, rebuilds",
+        TokenRole::Viewer => "reads, but no bytes of notices",
+        TokenRole::Finance => "reads the bytes of notices, compares records, decides, closes days",
+        TokenRole::Operator => "reads the bytes of notices, decides quarantined ones, rebuilds",
         TokenRole::Admin => "does everything",
     }
 }
@@ -144,7 +153,7 @@ fn fields(selection: &ActionSelection) -> Markup {
     }
 }
 
-fn action_table(actions: &[PersonAction]) -> Markup {
+fn action_table(actions: &[PersonAction], session: &Session) -> Markup {
     let heads = [
         Head::Text("When"),
         Head::Text("Who"),
@@ -164,7 +173,7 @@ fn action_table(actions: &[PersonAction]) -> Markup {
                     (did(action.done))
                     @if let Some(detail) = &action.detail { small { (isolated(detail)) } }
                 }
-                td { (on(action)) }
+                td { (on(action, session)) }
                 td { @if let Some(reason) = &action.reason { (whole(reason)) } }
             }
         }
@@ -183,14 +192,31 @@ fn did(done: Done) -> &'static str {
         Done::Added => "gave a token",
         Done::Removed => "removed a token",
         Done::Started => "started the build",
-        Done::Paced => "paused it or set its speed",
+        Done::Paced => "set the pace of the build",
         Done::Published => "published from the build",
         Done::Dropped => "dropped the build",
     }
 }
 
-/// What it was done to, with its page.
-fn on(action: &PersonAction) -> Markup {
+/// What it was done to, with its page if the person may open it.
+fn on(action: &PersonAction, session: &Session) -> Markup {
+    let may_open = action.kind != ActionKind::Bytes || session.may(&READ_RAW);
+    let Place { text, page } = place_of(action);
+    html! {
+        @match page.filter(|_| may_open) {
+            Some(page) => a href=(page) { (isolated(&text)) },
+            None => (isolated(&text)),
+        }
+    }
+}
+
+/// What people act on, and its page if it has one.
+struct Place {
+    text: String,
+    page: Option<String>,
+}
+
+fn place_of(action: &PersonAction) -> Place {
     let on = &*action.on;
     let (text, page) = match action.kind {
         ActionKind::Finding => {
@@ -206,12 +232,7 @@ fn on(action: &PersonAction) -> Markup {
         ActionKind::Token => (on.to_owned(), None),
         ActionKind::Build => (format!("build {on}"), Some("/builds".to_owned())),
     };
-    html! {
-        @match page {
-            Some(page) => a href=(page) { (isolated(&text)) },
-            None => (isolated(&text)),
-        }
-    }
+    Place { text, page }
 }
 
 #[cfg(test)]
@@ -231,7 +252,7 @@ mod tests {
             (ActionKind::Token, "ann", None),
             (ActionKind::Build, "2", Some("/builds")),
         ] {
-            let shown = on(&PersonAction {
+            let place = place_of(&PersonAction {
                 id: String::new(),
                 at: Time::from_unix_ms(0),
                 author: None,
@@ -241,9 +262,7 @@ mod tests {
                 detail: None,
                 reason: None,
             });
-            let link = page.map(|page| format!("<a href=\"{page}\">"));
-            let shown = shown.into_string();
-            assert!(link.map_or(!shown.contains("<a"), |link| shown.starts_with(&link)), "{shown}");
+            assert_eq!(place.page.as_deref(), page, "{}", place.text);
         }
     }
 }

@@ -44,8 +44,21 @@ pub enum DecideError {
 /// The journal of one order store.
 pub struct Journal {
     store: Arc<dyn OrderStore>,
-    /// The state of the builds after the entries read so far.
-    known: Mutex<Builds>,
+    known: Mutex<Known>,
+}
+
+/// The entries read so far.
+#[derive(Default)]
+struct Known {
+    builds: Builds,
+    records: Vec<JournalRecord>,
+}
+
+impl Known {
+    fn add(&mut self, record: JournalRecord) {
+        self.builds.apply(&record);
+        self.records.push(record);
+    }
 }
 
 impl Journal {
@@ -59,7 +72,14 @@ impl Journal {
     pub async fn read(&self) -> Result<Builds, EngineError> {
         let mut known = self.known.lock().await;
         self.read_new_entries(&mut known).await?;
-        Ok(known.clone())
+        Ok(known.builds.clone())
+    }
+
+    /// Every entry so far, the first one first. Errors: as `read`.
+    pub async fn records(&self) -> Result<Vec<JournalRecord>, EngineError> {
+        let mut known = self.known.lock().await;
+        self.read_new_entries(&mut known).await?;
+        Ok(known.records.clone())
     }
 
     /// Adds the entry that `decide` makes of everything decided before it, and returns the state
@@ -73,10 +93,10 @@ impl Journal {
         let mut known = self.known.lock().await;
         for _ in 0..TRIES_MAX {
             self.read_new_entries(&mut known).await?;
-            let entry = decide(&known)?;
+            let entry = decide(&known.builds)?;
             let record = JournalRecord::new(entry, request);
             let bytes = record.encode();
-            let key = ClaimKey::journal_entry(known.next_entry());
+            let key = ClaimKey::journal_entry(known.builds.next_entry());
             match self.store.claim(key, bytes.clone()).await? {
                 Claimed::Mine => {}
                 // An earlier try of this very call succeeded although its answer was lost. The
@@ -84,16 +104,16 @@ impl Journal {
                 Claimed::Taken(taken) if taken == bytes => {}
                 Claimed::Taken(_) => continue,
             }
-            known.apply(&record);
-            return Ok(known.clone());
+            known.add(record);
+            return Ok(known.builds.clone());
         }
         let text = "other processes keep deciding about builds at the same time; try again";
         Err(EngineError::Unavailable(text.to_owned()).into())
     }
 
-    async fn read_new_entries(&self, known: &mut Builds) -> Result<(), EngineError> {
+    async fn read_new_entries(&self, known: &mut Known) -> Result<(), EngineError> {
         loop {
-            let number = known.next_entry();
+            let number = known.builds.next_entry();
             let Some(bytes) = self.store.claimed(ClaimKey::journal_entry(number)).await? else {
                 return Ok(());
             };
@@ -104,10 +124,10 @@ impl Journal {
                     claim = number,
                     "a create request holds a claim of the build journal; it is skipped"
                 );
-                known.skip_entry();
+                known.builds.skip_entry();
                 continue;
             }
-            known.apply(&JournalRecord::decode(number, &bytes)?);
+            known.add(JournalRecord::decode(number, &bytes)?);
         }
     }
 }

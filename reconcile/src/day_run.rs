@@ -11,8 +11,8 @@ use payfold_engines::orders::{ClaimKey, Claimed};
 use payfold_partners::profile::Profile;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::event::EventAttributes;
-use payfold_schemas::ids::{Author, MerchantCode};
-use payfold_schemas::run::{RUN_ENDED_TYPE, RecordsFile, RunEnded, RunResult};
+use payfold_schemas::ids::MerchantCode;
+use payfold_schemas::run::{RUN_ENDED_TYPE, RecordsFile, RunAsked, RunEnded, RunResult};
 use payfold_schemas::time::Time;
 
 use super::blocking::run_blocking;
@@ -205,7 +205,7 @@ struct ClaimedRun {
     id: String,
     started_at: Time,
     day: NaiveDate,
-    asked_by: Option<Author>,
+    asked: Option<RunAsked>,
 }
 
 impl ClaimedRun {
@@ -234,7 +234,7 @@ impl ClaimedRun {
         };
         let mut id = Digest::of_bytes(key.as_str().as_bytes()).to_string();
         id.truncate(16);
-        Ok(Self { id, started_at, day, asked_by: request.asked_by.clone() })
+        Ok(Self { id, started_at, day, asked: request.asked.clone() })
     }
 
     async fn conclude(
@@ -281,7 +281,7 @@ impl ClaimedRun {
             listed_early: Vec::new(),
             listed_apart: tally.apart.all(),
             unlisted: tally.unlisted.all().filter(|_| result == RunResult::Complete),
-            asked_by: self.asked_by,
+            asked: self.asked,
             adjusts: None,
         };
         let ended = RunEnded { adjusts: adjusted_seal(ledger, &of_day, &ended)?, ..ended };

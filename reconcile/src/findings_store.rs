@@ -1,7 +1,7 @@
-//! Owns the storage of the ledger's findings and of people's actions: tables in a temporary SQLite
-//! file, so memory does not grow with their number. Invariants: a stored finding is the highest
-//! version read, and of two events with the same version the first. The file has no name and ends
-//! with the process, because the `findings` topic holds everything.
+//! Owns the storage of the ledger's findings and, for readers, of people's actions: tables in a
+//! temporary SQLite file, so memory does not grow with their number. Invariants: a stored finding
+//! is the highest version read, and of two events with the same version the first. The file has no
+//! name and ends with the process, because the `findings` topic holds everything.
 
 mod actions;
 mod table;
@@ -117,14 +117,15 @@ impl FindingsStore {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores these versions, all of them or none. A version that is not higher than the stored one
-    /// is ignored.
-    pub(crate) fn upsert(&self, changes: &[FindingChanged]) -> Result<()> {
+    /// Stores these versions, all of them or none, and says of each whether it was stored: a
+    /// version that is not higher than the stored one is ignored.
+    pub(crate) fn upsert(&self, changes: &[FindingChanged]) -> Result<Vec<bool>> {
         let mut rows = self.rows();
         let all = rows.transaction()?;
         let mut upsert = all.prepare_cached(UPSERT)?;
         let mut recheck =
             all.prepare_cached("UPDATE finding SET checked_version = NULL WHERE order_key = ?1")?;
+        let mut stored = Vec::with_capacity(changes.len());
         for change in changes {
             let is_uncleared = change.status != FindingStatus::Cleared;
             let order = change.order_key().map(|key| key.to_string());
@@ -134,7 +135,7 @@ impl FindingsStore {
             }
             let order = order.filter(|_| is_uncleared);
             let body = serde_json::to_vec(change).expect("a finding serializes to JSON");
-            upsert.execute(params![
+            let rows = upsert.execute(params![
                 change.finding_id,
                 change.version,
                 change.partner.as_str(),
@@ -151,9 +152,11 @@ impl FindingsStore {
                 change.flag.map(|flag| flag.as_str()),
                 change.decision.is_some() || !change.earlier_decisions.is_empty()
             ])?;
+            stored.push(rows > 0);
         }
         drop((upsert, recheck));
-        Ok(all.commit()?)
+        all.commit()?;
+        Ok(stored)
     }
 
     /// Stores these actions of people. One that is stored stays as it is.
@@ -442,7 +445,8 @@ mod tests {
         let store = FindingsStore::in_memory().unwrap();
         let (open, decided) = (FindingStatus::Open, FindingStatus::Decided);
         let other = FindingChanged { action: "other".to_owned(), ..finding(1, 2, decided) };
-        store.upsert(&[finding(1, 2, open), finding(1, 1, decided), other]).unwrap();
+        let versions = [finding(1, 2, open), finding(1, 1, decided), other];
+        assert_eq!(store.upsert(&versions).unwrap(), [true, false, false]);
         assert_eq!(store.find(&format!("{:032x}", 1)).unwrap(), Some(finding(1, 2, open)));
         store.upsert(&[finding(1, 3, decided)]).unwrap();
         assert_eq!(store.find(&format!("{:032x}", 1)).unwrap(), Some(finding(1, 3, decided)));
@@ -501,7 +505,7 @@ mod tests {
     #[test]
     fn an_order_is_rechecked_once_until_it_or_its_findings_change() {
         let store = FindingsStore::in_memory().unwrap();
-        let upsert = |changed| store.upsert(&[changed]).unwrap();
+        let upsert = |changed| assert_eq!(store.upsert(&[changed]).unwrap(), [true]);
         (0..4).for_each(|n| upsert(finding(n, 1, FindingStatus::Open)));
         let orders_to_recheck = |after: &str| store.orders_to_recheck(after, 10).unwrap();
         let is = |order: &str, checked_version| OrderToRecheck {

@@ -80,7 +80,7 @@ impl FlagRecheck<'_> {
         Ok(match raised {
             None => clear().into_iter().collect(),
             Some((found, flag)) if !flag.is_open => {
-                self.apply_order_decision(known, found, now).into_iter().collect()
+                self.apply_order_decision(ledger, known, found, now).into_iter().collect()
             }
             Some((found, _)) if found.id == known.finding_id => {
                 match transition::is_unchanged(known, found) {
@@ -105,6 +105,7 @@ impl FlagRecheck<'_> {
     /// changed the finding.
     fn apply_order_decision(
         &self,
+        ledger: &Ledger,
         known: &FindingChanged,
         found: &DetectedFinding,
         now: Time,
@@ -113,14 +114,15 @@ impl FlagRecheck<'_> {
         let mut of_flag = decisions
             .filter(|said| Some(said.flag) == known.flag && said.evidence == found.evidence);
         let said = of_flag.next()?;
+        let event = ledger.decided_flag((&self.order.key, said.flag), said.evidence);
         let decision = FindingDecision {
             accept: said.accept,
             author: said.author.clone(),
             reason: said.reason.clone(),
-            at: now,
+            at: event.map_or(now, |event| event.at),
             evidence: said.evidence,
             seconded_by: said.seconded_by.clone(),
-            second_reason: None,
+            second_reason: event.and_then(|event| event.second_reason.clone()),
         };
         transition::apply_flag_decision(known, decision, DecisionEffect::DecidedAlone)
     }

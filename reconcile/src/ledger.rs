@@ -36,6 +36,8 @@ pub(crate) type PartnerDay = (PartnerCode, String);
 #[derive(Default)]
 struct PageRead {
     findings: Vec<FindingChanged>,
+    /// When each change of a finding was made.
+    times: Vec<String>,
     actions: Vec<PersonAction>,
 }
 
@@ -44,6 +46,8 @@ struct PageRead {
 pub struct Ledger {
     offsets: BTreeMap<u32, u64>,
     store: FindingsStore,
+    /// Whether people's actions are stored, which no comparison needs.
+    keeps_actions: bool,
     runs: BTreeMap<PartnerDay, RunEnded>,
     /// What each partner's last runs say of each other's days.
     other_days: HashMap<PartnerCode, Arc<OtherDays>>,
@@ -62,10 +66,11 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// An empty ledger with its findings in memory, for commands that list findings and end.
+    /// An empty ledger with its findings in memory, for readers; it has people's actions, too.
     /// Errors: SQLite can't make the table.
     pub fn in_memory() -> Result<Self, FindingsStoreError> {
-        FindingsStore::in_memory().map(Self::with_store)
+        let ledger = FindingsStore::in_memory().map(Self::with_store)?;
+        Ok(Self { keeps_actions: true, ..ledger })
     }
 
     /// An empty ledger with its findings in a temporary file of this folder, which ends with the
@@ -78,6 +83,7 @@ impl Ledger {
         Self {
             offsets: BTreeMap::new(),
             store,
+            keeps_actions: false,
             runs: BTreeMap::new(),
             other_days: HashMap::new(),
             compared: HashMap::new(),
@@ -115,9 +121,22 @@ impl Ledger {
             for message in &page {
                 self.apply(message, &mut read)?;
             }
-            self.store.upsert(&read.findings)?;
-            self.store.add_actions(&read.actions)?;
+            self.store(read)?;
             self.offsets.insert(partition, offset);
+        }
+        Ok(())
+    }
+
+    /// Stores what was read of a page. The decisions of a version that is ignored were refused, so
+    /// they are no actions.
+    fn store(&self, read: PageRead) -> Result<(), FindingsStoreError> {
+        let PageRead { findings, times, mut actions } = read;
+        let stored = self.store.upsert(&findings)?;
+        if self.keeps_actions {
+            let changed = findings.iter().zip(&times).zip(stored);
+            let changed = changed.filter_map(|(changed, is_stored)| is_stored.then_some(changed));
+            actions.extend(changed.flat_map(|(one, at)| PersonAction::on_finding(one, at)));
+            self.store.add_actions(&actions)?;
         }
         Ok(())
     }
@@ -140,8 +159,8 @@ impl Ledger {
                 if changed.status == FindingStatus::Cleared {
                     changed.lines = Vec::new();
                 }
-                read.actions.extend(PersonAction::on_finding(&changed, time));
                 read.findings.push(changed);
+                read.times.push(time.clone());
             }
             RUN_ENDED_TYPE => {
                 let ended = serde_json::from_slice(&message.value).map_err(unreadable)?;
@@ -158,7 +177,7 @@ impl Ledger {
                 read.actions.push(PersonAction::on_flag(&said));
                 self.add_flag_decision(said);
             }
-            RAW_READ_TYPE => {
+            RAW_READ_TYPE if self.keeps_actions => {
                 let looked = serde_json::from_slice(&message.value).map_err(unreadable)?;
                 read.actions.push(PersonAction::on_bytes(&looked));
             }
@@ -169,26 +188,28 @@ impl Ledger {
             }
             TOKEN_RECORDED_TYPE => {
                 let recorded = serde_json::from_slice(&message.value).map_err(unreadable)?;
-                read.actions.push(PersonAction::on_token(&recorded));
-                self.add_token(recorded);
+                let action = PersonAction::on_token(&recorded);
+                if self.add_token(recorded) {
+                    read.actions.push(action);
+                }
             }
             _ => {}
         }
         Ok(())
     }
 
-    /// Adds a change of a token. A token that is added once more, with the same owner and role,
-    /// keeps its time: another process may have found it, too.
-    pub(crate) fn add_token(&mut self, recorded: TokenRecorded) {
+    /// Adds a change of a token, and returns whether it is one: another process may have found it,
+    /// too. A token that is added once more, with the same owner and role, keeps its time.
+    pub(crate) fn add_token(&mut self, recorded: TokenRecorded) -> bool {
         match recorded.change {
-            TokenChange::Removed => {
-                self.tokens.remove(&recorded.token);
-            }
+            TokenChange::Removed => self.tokens.remove(&recorded.token).is_some(),
             TokenChange::Added => {
                 let known = self.tokens.get(&recorded.token);
-                if known.is_none_or(|known| !known.is_same_as(&recorded)) {
+                let is_change = known.is_none_or(|known| !known.is_same_as(&recorded));
+                if is_change {
                     self.tokens.insert(recorded.token, recorded);
                 }
+                is_change
             }
         }
     }

@@ -136,10 +136,11 @@ impl PersonAction {
 
     /// A comparison; `None` if no person asked for it.
     pub(crate) fn on_run(ended: &RunEnded) -> Option<Self> {
+        let asked = ended.asked.as_ref()?;
         Some(Self {
             id: ended.event_id(),
-            at: ended.started_at,
-            author: Some(ended.asked_by.clone()?),
+            at: asked.at,
+            author: Some(asked.by.clone()),
             done: Done::Compared,
             kind: ActionKind::Day,
             on: format!("{}/{}", ended.partner, ended.day),
@@ -179,7 +180,12 @@ impl PersonAction {
     /// A change of a token.
     pub(crate) fn on_token(recorded: &TokenRecorded) -> Self {
         Self {
-            id: recorded.event_id(),
+            // Of two changes at one time the removal was first.
+            id: format!(
+                "{}/{}",
+                u8::from(recorded.change == TokenChange::Added),
+                recorded.event_id()
+            ),
             at: recorded.at,
             author: None,
             done: match recorded.change {

@@ -91,7 +91,7 @@ impl FolderWatch {
                     partner: partner.clone(),
                     day: Some(day),
                     replace: false,
-                    asked_by: None,
+                    asked: None,
                 });
             }
         }
@@ -129,8 +129,8 @@ impl FolderWatch {
         // The watched folder holds the day's file, so it replaces one that was given by hand.
         let partner = folder.partner.clone();
         let source = RecordsSource::File(path);
-        let (day, asked_by) = (Some(day), None);
-        (!known).then_some(RunRequest { partner, day, source, name, replace: true, asked_by })
+        let (day, asked) = (Some(day), None);
+        (!known).then_some(RunRequest { partner, day, source, name, replace: true, asked })
     }
 }
 

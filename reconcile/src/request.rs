@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use chrono::NaiveDate;
 use payfold_schemas::finding::BookLine;
-use payfold_schemas::ids::{Author, PartnerCode};
+use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::run::RunAsked;
 
 /// The name of a survey's records in findings and runs.
 pub const QUERIES: &str = "query";
@@ -23,7 +24,7 @@ pub struct RunRequest {
     /// Whether these records may replace records with another name that the day was compared with.
     pub replace: bool,
     /// Who asks for it, if a person does.
-    pub asked_by: Option<Author>,
+    pub asked: Option<RunAsked>,
 }
 
 /// Where records come from.
@@ -52,7 +53,7 @@ pub struct SurveyRequest {
     /// Whether the answers may replace a file that the day was compared with.
     pub replace: bool,
     /// Who asks for it, if a person does.
-    pub asked_by: Option<Author>,
+    pub asked: Option<RunAsked>,
 }
 
 /// The result of a survey.

@@ -102,7 +102,7 @@ impl SurveyQueue {
         survey: SurveyRequest,
         questions: Option<&mpsc::Sender<PaymentQuestion>>,
     ) -> Result<RunRequest, ReconcileError> {
-        let SurveyRequest { partner, day, replace, asked_by } = survey;
+        let SurveyRequest { partner, day, replace, asked } = survey;
         let (terms, questions) = self.surveyable(&partner, questions)?;
         let now = shared.storage.clock.now();
         let yesterday = || day_of(now, terms.zone).pred_opt().unwrap_or_default();
@@ -129,16 +129,21 @@ impl SurveyQueue {
         let show_progress = |done| {
             self.progress.send_replace(RunProgress { stage: "asking the partner", done });
         };
-        let asked =
+        let answered =
             survey_in_progress.query_all(plan.questions, &mut answers, show_progress).await?;
-        let problems = asked.problems(count, plan.left_out);
+        let problems = answered.problems(count, plan.left_out);
         let path = answers.path().to_owned();
         let (silent, lines) = answers.into_lines();
-        let surveyed =
-            SurveyResult { lines, questions: count, silent: silent + asked.no_ref, problems, path };
+        let surveyed = SurveyResult {
+            lines,
+            questions: count,
+            silent: silent + answered.no_ref,
+            problems,
+            path,
+        };
         let source = RecordsSource::Answers(surveyed);
         let (day, name) = (Some(day), QUERIES.to_owned());
-        Ok(RunRequest { partner, day, source, name, replace, asked_by })
+        Ok(RunRequest { partner, day, source, name, replace, asked })
     }
 
     /// The partner's terms and the channel of its queries. Errors: the partner has no account, or

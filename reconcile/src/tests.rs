@@ -1,6 +1,7 @@
 //! Whole runs over real SQLite engines: generated worlds are compared, and the findings are checked
 //! against the expectations of their stories.
 
+mod actions;
 mod citing;
 mod closing;
 mod failing_log;

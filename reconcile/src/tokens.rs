@@ -87,7 +87,7 @@ mod tests {
         let in_words =
             |one: &TokenRecorded| format!("{} {} {:?}", one.owner, one.role.as_str(), one.change);
         let said = found.iter().map(in_words).collect();
-        found.into_iter().for_each(|one| ledger.add_token(one));
+        found.into_iter().for_each(|one| assert!(ledger.add_token(one)));
         said
     }
 

@@ -20,7 +20,12 @@ pub fn isolated(text: &str) -> Markup {
 
 /// The same with a text of ours, which is not cut: its end says what to do.
 pub fn whole(text: &str) -> Markup {
-    html! { bdi { (text.chars().map(replace_control).collect::<String>()) } }
+    html! { bdi { (on_one_line(text)) } }
+}
+
+/// Replaces control characters, line breaks and marks of writing direction.
+pub fn on_one_line(text: &str) -> String {
+    text.chars().map(replace_control).collect()
 }
 
 /// The beginning of an id: enough digits to name a finding in commands.

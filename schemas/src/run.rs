@@ -125,6 +125,16 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
+/// Who asked for a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunAsked {
+    /// The person.
+    pub by: Author,
+    /// When the person asked. The run may have been begun before, by a process that died.
+    pub at: Time,
+}
+
 /// The data of `payfold.run.ended.v1`. Amounts are minor units; times RFC 3339.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -169,7 +179,7 @@ pub struct RunEnded {
     pub unlisted: Option<Vec<String>>,
     /// Who asked for the run, if a person did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_by: Option<Author>,
+    pub asked: Option<RunAsked>,
     /// The seal of the closed day, if this run changes that day's totals or findings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adjusts: Option<Digest>,

@@ -13,6 +13,7 @@ use payfold_reconcile::decide::{FindingDecisionRequest, FlagDecisionRequest, New
 use payfold_reconcile::request::{RecordsSource, RunRequest, SurveyRequest};
 use payfold_reconcile::withdraw::{DecisionOn, WithdrawalRequest};
 use payfold_schemas::ids::Author;
+use payfold_schemas::run::RunAsked;
 
 use super::answer::{Answer, Refusal, answer, assert_reason, read};
 use super::backends::Outcome;
@@ -59,8 +60,8 @@ async fn compare(
     tracing::info!(%author, %partner, file = asked.name, "records are to be compared");
     let CompareFile { name, replace, .. } = asked;
     let source = RecordsSource::File(path.clone());
-    let asked_by = Some(author);
-    let request = RunRequest { partner, day, source, name, replace, asked_by };
+    let asked = Some(RunAsked { by: author, at: admin.clock.now() });
+    let request = RunRequest { partner, day, source, name, replace, asked };
     backend.start_run(ticket.clone(), request, path);
     answer(&COMPARE, &Ticket { ticket })
 }
@@ -77,8 +78,9 @@ async fn survey(
     let day = day.as_deref().map(day_of).transpose()?;
     let ticket = admin.clock.request_id().to_string();
     tracing::info!(%author, %partner, "the partner is to be asked for the payments of a day");
+    let asked = Some(RunAsked { by: author, at: admin.clock.now() });
     let (service, survey) =
-        (backend.service.clone(), SurveyRequest { partner, day, replace, asked_by: Some(author) });
+        (backend.service.clone(), SurveyRequest { partner, day, replace, asked });
     let running = backend.track_run(ticket.clone(), async move { service.survey(survey).await });
     actix_web::rt::spawn(running);
     answer(&QUERY, &Ticket { ticket })

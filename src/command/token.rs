@@ -115,8 +115,15 @@ async fn log(
         let ActionPage { actions, next } = reads.actions(&asked).await?;
         Ok((actions, next))
     };
-    pages::read(page, ACTIONS_MAX, read, |rows| rows.iter().try_for_each(|row| listing.row(row)))
-        .await?;
+    let mut is_empty = true;
+    let take = |rows: Vec<PersonAction>| {
+        is_empty &= rows.is_empty();
+        rows.iter().try_for_each(|row| listing.row(row))
+    };
+    pages::read(page, ACTIONS_MAX, read, take).await?;
+    if let (true, Some(author)) = (is_empty, &author) {
+        output::error_line(&format!("nothing is recorded that {author} did; names are exact"));
+    }
     listing.print()
 }
 

@@ -46,8 +46,8 @@ impl Reader {
         // One more says whether there is another page.
         let filter = ActionFilter { author, before, limit: limit + 1 };
         let mut actions = self.ledger(|ledger| Ok(ledger.actions(filter)?)).await?;
-        let builds = self.journal.read().await?;
-        actions.extend(builds.records().iter().filter_map(of_build).filter(|action| {
+        let builds = self.journal.records().await?;
+        actions.extend(builds.iter().filter_map(of_build).filter(|action| {
             before.is_none_or(|before| key_of(action) < before)
                 && author.is_none_or(|author| action.author.as_ref() == Some(author))
         }));
@@ -72,8 +72,8 @@ fn cursor_of(text: &str) -> Result<(i64, &str), EngineError> {
     key.ok_or_else(|| EngineError::Invalid(format!("`{text}` is not the `next` of a page")))
 }
 
-/// A decision about a build; `None` for what a process did.
-fn of_build(record: &JournalRecord) -> Option<PersonAction> {
+/// What the author of a decision about a build did; `None` for what a process did.
+pub(crate) fn of_build(record: &JournalRecord) -> Option<PersonAction> {
     let speed = |facts_per_s: Option<u32>| facts_per_s.map(|most| format!("{most} facts/s"));
     let (build, done, detail) = match &record.entry {
         JournalEntry::BuildStarted { build, drill, facts_per_s } => {
@@ -81,9 +81,9 @@ fn of_build(record: &JournalRecord) -> Option<PersonAction> {
             (*build, Done::Started, drill.or_else(|| speed(*facts_per_s)))
         }
         JournalEntry::SpeedSet { build, paused, facts_per_s } => {
-            let paused = paused.then(|| "paused".to_owned());
-            let speed = paused.or_else(|| speed(*facts_per_s));
-            (*build, Done::Paced, speed.or_else(|| Some("resumed".to_owned())))
+            let pace = if *paused { "paused" } else { "resumed" };
+            let limit = speed(*facts_per_s).map_or(String::new(), |speed| format!(", {speed}"));
+            (*build, Done::Paced, Some(format!("{pace}{limit}")))
         }
         JournalEntry::SwitchDecided { publication } => (publication.build, Done::Published, None),
         JournalEntry::DropDecided { build } => (*build, Done::Dropped, None),

@@ -2,13 +2,14 @@
 //! last.
 
 use payfold_partners::token::TokenEntry;
+use payfold_reconcile::findings_store::ActionFilter;
 use payfold_schemas::ids::Author;
 use payfold_schemas::time::Time;
 use payfold_schemas::token::TokenRole;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::actions::ListActions;
+use crate::actions::of_build;
 use crate::error::ReadError;
 use crate::reader::Reader;
 
@@ -23,7 +24,8 @@ pub struct TokenRow {
     /// Since when the reconciler knows it with this owner and role; null if it does not yet, and
     /// for the token of the data folder.
     pub recorded_at: Option<Time>,
-    /// When the owner did something last that is recorded.
+    /// When a person of this name did something last that is recorded; reading is not, but for
+    /// bytes.
     pub last_action_at: Option<Time>,
 }
 
@@ -37,20 +39,21 @@ pub struct Tokens {
 impl Reader {
     /// Lists these tokens. Errors: the log's.
     pub async fn tokens(&self, in_force: &[TokenEntry]) -> Result<Tokens, ReadError> {
-        let mut tokens = Vec::with_capacity(in_force.len());
-        for TokenEntry { name, sha256, role } in in_force {
-            let recorded_at = self.ledger(|ledger| {
+        let builds: Vec<_> = self.journal.records().await?.iter().filter_map(of_build).collect();
+        let rows = self.ledger(|ledger| {
+            let row = |TokenEntry { name, sha256, role }: &TokenEntry| {
                 let known = ledger.tokens().get(sha256);
                 let known = known.filter(|known| known.owner == *name && known.role == *role);
-                Ok(known.map(|known| known.at))
-            });
-            let recorded_at = recorded_at.await?;
-            let newest =
-                ListActions { author: Some(name.clone()), limit: Some(1), ..Default::default() };
-            let last = self.actions(&newest).await?.actions.pop();
-            let last_action_at = last.map(|action| action.at);
-            tokens.push(TokenRow { name: name.clone(), role: *role, recorded_at, last_action_at });
-        }
+                let newest = ActionFilter { author: Some(name), before: None, limit: 1 };
+                let last = ledger.actions(newest)?.pop();
+                let own = builds.iter().filter(|action| action.author.as_ref() == Some(name));
+                let last_action_at = last.iter().chain(own).map(|action| action.at).max();
+                let recorded_at = known.map(|known| known.at);
+                Ok(TokenRow { name: name.clone(), role: *role, recorded_at, last_action_at })
+            };
+            in_force.iter().map(row).collect()
+        });
+        let mut tokens: Vec<TokenRow> = rows.await?;
         tokens.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(Tokens { tokens })
     }

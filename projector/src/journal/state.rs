@@ -32,8 +32,6 @@ pub struct BuildRecord {
 pub struct Builds {
     /// How many entries are read.
     entries: u64,
-    /// The entries, the first one first.
-    records: Vec<JournalRecord>,
     builds: BTreeMap<u32, BuildRecord>,
     /// Every publication so far, oldest first; never empty.
     publications: Vec<Publication>,
@@ -54,7 +52,6 @@ impl Default for Builds {
         };
         Self {
             entries: 0,
-            records: Vec::new(),
             builds: BTreeMap::from([(Publication::FIRST.build, first)]),
             publications: vec![Publication::FIRST],
             unmarked: None,
@@ -123,15 +120,9 @@ impl Builds {
         self.entries = self.next_entry();
     }
 
-    /// Every entry, the first one first.
-    pub fn records(&self) -> &[JournalRecord] {
-        &self.records
-    }
-
     /// Applies the next entry.
     pub(super) fn apply(&mut self, record: &JournalRecord) {
         self.entries = self.next_entry();
-        self.records.push(record.clone());
         match &record.entry {
             JournalEntry::BuildStarted { build, drill, facts_per_s } => {
                 let started = BuildRecord {

@@ -261,7 +261,7 @@ impl TestBed {
             source,
             name,
             replace: false,
-            asked_by: None,
+            asked: None,
         }
     }
 

@@ -16,8 +16,8 @@ use payfold_schemas::raw_read::RawRead;
 use payfold_schemas::release::{NoticeDecided, NoticeVerdict};
 use payfold_schemas::released::Because;
 use payfold_schemas::run::{
-    BadLine, Compared, ControlTotal, FindingCounts, PeriodClosed, RecordsFile, RunEnded, RunResult,
-    Sum,
+    BadLine, Compared, ControlTotal, FindingCounts, PeriodClosed, RecordsFile, RunAsked, RunEnded,
+    RunResult, Sum,
 };
 use payfold_schemas::token::{TokenChange, TokenRecorded, TokenRole};
 
@@ -154,7 +154,7 @@ pub fn run_ended() -> RunEnded {
         listed_early: vec!["evt-8".to_owned()],
         listed_apart: None,
         unlisted: None,
-        asked_by: None,
+        asked: None,
         adjusts: Some(Digest::of_bytes(b"seal")),
     }
 }
@@ -178,7 +178,10 @@ pub fn run_ended_apart() -> RunEnded {
 }
 
 pub fn run_ended_asked() -> RunEnded {
-    RunEnded { asked_by: Some(author("ann")), ..run_ended_first() }
+    RunEnded {
+        asked: Some(RunAsked { by: author("ann"), at: time("2026-02-01T06:05:00Z") }),
+        ..run_ended_first()
+    }
 }
 
 pub fn period_closed() -> PeriodClosed {

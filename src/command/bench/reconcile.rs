@@ -223,7 +223,7 @@ fn compare(folder: &Path, orders: u64) -> anyhow::Result<ComparisonMeasure> {
                 source: RecordsSource::File(folder.join(THEIRS)),
                 name: THEIRS.to_owned(),
                 replace: false,
-                asked_by: None,
+                asked: None,
             })
             .await?;
         let seconds = begun.elapsed().as_secs_f64();

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::decisions::{DECIDE, WITHDRAW, compared, subject};
-use super::{ORIGIN, SOON, Visitor, token_of};
+use super::{ORIGIN, SOON, Visitor, open, token_of};
 use crate::support::system::System;
 use crate::support::waits::until;
 use crate::support::wire::request;
@@ -89,28 +89,38 @@ fn the_log_has_who_did_what_and_why() {
         assert!(page.contains(said), "{said}: {page}");
     }
     let main = page.split("<h2 id=\"actions\"").nth(1).expect("the log");
-    for link in main.split("<td><a href=\"").skip(1) {
+    let links: Vec<_> = main.split("<td><a href=\"").skip(1).collect();
+    assert!(links.len() >= 12, "people, orders, a day and a build: {page}");
+    for link in links {
         let path = link.split('"').next().expect("a path").replace("&amp;", "&");
         assert_eq!(ann.get(&path).status, 200, "{path}");
     }
+    let unknown = system.payfold(&[&log[..], &["Ann"]].concat());
+    assert!(unknown.stderr.contains("names are exact"), "{unknown:?}");
+    let url = format!("http://{}", system.admin());
+    let remote = ["token", "list", "--output", "json", "--admin-url", &url];
+    assert_eq!(system.payfold(&remote).json(), people["tokens"]);
     assert_eq!(ann.get("/people?before=x").status, 400);
 }
 
 #[test]
-fn the_help_has_what_an_alert_leads_to() {
+fn the_help_is_there_without_a_session() {
     let system = System::demo();
-    let ann = Visitor::log_in(&system, &token_of(&system, "ann", "viewer"));
+    let get = |path: &str| open(&system, path, "");
+    assert!(get("/login").text().contains("href=\"/help\""));
     for (path, said) in [
         ("/help", "Metrics and alerts"),
         ("/help/reference/metrics.md", "id=\"alert-partnersilent\""),
         ("/help/glossary.md", "<h1 id=\"glossary\">Glossary</h1>"),
         ("/help/how-to/rebuild.md", "payfold rebuild start"),
     ] {
-        let page = ann.get(path).text();
-        assert!(page.contains(said), "{said}: {page}");
+        let page = get(path).text();
+        assert!(page.contains(said) && !page.contains("Log out"), "{said}: {page}");
     }
     for path in ["/help/none.md", "/help/decisions/0001-positions-from-the-writer.md", "/help/../x"]
     {
-        assert_eq!(ann.get(path).status, 404, "{path}");
+        assert_eq!(get(path).status, 404, "{path}");
     }
+    let ann = Visitor::log_in(&system, &token_of(&system, "ann", "viewer"));
+    assert!(ann.get("/help").text().contains("Log out"), "with the bar of a session");
 }

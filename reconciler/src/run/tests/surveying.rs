@@ -41,7 +41,7 @@ fn start(world: &World, partner: &Partner, folder: &Path) -> (Running, Reconcile
 
 fn survey() -> SurveyRequest {
     let partner = PartnerCode::parse("p").unwrap();
-    SurveyRequest { partner, day: Some(DAY.parse().unwrap()), replace: false, asked_by: None }
+    SurveyRequest { partner, day: Some(DAY.parse().unwrap()), replace: false, asked: None }
 }
 
 async fn run_survey(world: &World, desk: &ReconcileService) -> Result<RunEnded, ServiceError> {
