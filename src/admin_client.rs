@@ -99,6 +99,21 @@ fn ask_probe(url: &str, path: &str) -> anyhow::Result<Option<String>> {
     Ok((!answer.status().is_success()).then_some(body.trim().to_owned()))
 }
 
+/// The listener refused a call, or could not make it.
+#[derive(Debug, thiserror::Error)]
+#[error("{detail}")]
+pub(crate) struct RefusedCall {
+    status: u16,
+    detail: String,
+}
+
+impl RefusedCall {
+    /// Whether what the call names is as it is, so that the call can't be made; other calls may.
+    pub(crate) fn is_of_its_subject(&self) -> bool {
+        self.status == 422
+    }
+}
+
 /// A client of the admin listener of a running system.
 pub(crate) struct AdminClient {
     url: String,
@@ -213,6 +228,6 @@ impl AdminClient {
                 "ask a person with such a role to do it, with their own --admin-token-file",
             ));
         }
-        anyhow::bail!("{detail}")
+        Err(anyhow::Error::new(RefusedCall { status: status.as_u16(), detail }))
     }
 }

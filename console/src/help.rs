@@ -1,17 +1,15 @@
 //! Owns the help: the documentation of this very version, served from the program and without a
 //! session, so that it is there when nothing else can be reached.
 
-use actix_web::http::StatusCode;
 use actix_web::web::Path;
-use actix_web::{Error, HttpMessage as _, HttpRequest, HttpResponse};
+use actix_web::{Error, HttpRequest, HttpResponse};
 use maud::{Markup, PreEscaped, html};
 use payfold_report::text::shown;
 use pulldown_cmark::{Alignment, CowStr, Event, Options, Parser, Tag, TagEnd};
 use serde::Serialize;
 
 use crate::failure;
-use crate::page::{self, PageFrame};
-use crate::session::Session;
+use crate::page;
 
 /// The path of the list of pages; theirs are below it.
 pub(crate) const INDEX: &str = "/help";
@@ -190,26 +188,12 @@ pub(crate) fn runbook(alert: &str) -> Option<String> {
     is_known.then(|| format!("{INDEX}/{ALERTS}#{anchor}"))
 }
 
-/// Answers with a page, or with the content as JSON for programs.
-fn answer(
-    request: &HttpRequest,
-    title: &str,
-    content: &impl Serialize,
-    main: impl FnOnce() -> Markup,
-) -> HttpResponse {
-    if page::wants_json(request) {
-        return HttpResponse::Ok().json(content);
-    }
-    let session = request.extensions().get::<Session>().cloned();
-    PageFrame { title, session: session.as_ref() }.respond(StatusCode::OK, &main())
-}
-
 /// Lists the pages.
 pub(crate) async fn index(request: HttpRequest) -> HttpResponse {
     let pages: Vec<_> = HelpPage::all()
         .map(|page| HelpText { path: page.path, title: page.title(), markdown: None })
         .collect();
-    answer(&request, "Help", &pages, render_index)
+    page::answer(&request, "Help", &pages, render_index)
 }
 
 fn render_index() -> Markup {
@@ -233,7 +217,7 @@ pub(crate) async fn show(request: HttpRequest, path: Path<String>) -> Result<Htt
         failure::missing(&request, &format!("The help has no page {}.", shown(&path)))
     })?;
     let (path, title, markdown) = (page.path, page.title(), Some(page.markdown));
-    Ok(answer(&request, title, &HelpText { path, title, markdown }, || {
+    Ok(page::answer(&request, title, &HelpText { path, title, markdown }, || {
         html! {
             p.path { a href=(INDEX) { "Help" } }
             article.help { (PreEscaped(page.html())) }

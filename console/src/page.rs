@@ -2,8 +2,9 @@
 //! needs no script.
 
 use actix_web::http::{StatusCode, header};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
 use maud::{DOCTYPE, Markup, html};
+use serde::Serialize;
 
 use crate::session::Session;
 
@@ -46,6 +47,20 @@ impl PageFrame<'_> {
         let mut response = HttpResponse::build(status);
         response.content_type("text/html; charset=utf-8").body(page.into_string())
     }
+}
+
+/// Answers with this content: a page, or the content as JSON for programs.
+pub(crate) fn answer(
+    request: &HttpRequest,
+    title: &str,
+    content: &impl Serialize,
+    main: impl FnOnce() -> Markup,
+) -> HttpResponse {
+    if wants_json(request) {
+        return HttpResponse::Ok().json(content);
+    }
+    let session = request.extensions().get::<Session>().cloned();
+    PageFrame { title, session: session.as_ref() }.respond(StatusCode::OK, &main())
 }
 
 /// The bar above a page.

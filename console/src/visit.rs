@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use crate::client::PersonalClient;
 use crate::field::UnfitField;
-use crate::page::{self, PageFrame};
+use crate::page;
 use crate::session::Session;
 use crate::{Console, failure, problem, redirect};
 
@@ -75,10 +75,7 @@ impl Visit {
         content: &impl Serialize,
         main: impl FnOnce() -> Markup,
     ) -> HttpResponse {
-        if page::wants_json(&self.request) {
-            return HttpResponse::Ok().json(content);
-        }
-        PageFrame { title, session: Some(&self.session) }.respond(StatusCode::OK, &main())
+        page::answer(&self.request, title, content, main)
     }
 
     /// Checks that a form was made for this session. Errors: it was not.

@@ -115,6 +115,7 @@ impl FlagRecheck<'_> {
             .filter(|said| Some(said.flag) == known.flag && said.evidence == found.evidence);
         let said = of_flag.next()?;
         let event = ledger.decided_flag((&self.order.key, said.flag), said.evidence);
+        let event = event.filter(|event| event.decision_id.as_deref() == Some(&*said.id));
         let decision = FindingDecision {
             accept: said.accept,
             author: said.author.clone(),

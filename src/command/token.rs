@@ -121,7 +121,8 @@ async fn log(
         rows.iter().try_for_each(|row| listing.row(row))
     };
     pages::read(page, ACTIONS_MAX, read, take).await?;
-    if let (true, Some(author)) = (is_empty, &author) {
+    let is_whole = page.after.is_none() && page.limit > 0;
+    if let (true, Some(author)) = (is_empty && is_whole, &author) {
         output::error_line(&format!("nothing is recorded that {author} did; names are exact"));
     }
     listing.print()

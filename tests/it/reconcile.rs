@@ -217,6 +217,7 @@ fn decide_all(system: &System) {
     let (high, critical): (Vec<&str>, Vec<&str>) =
         listed.lines().partition(|line| line.contains("\"severity\":\"high\""));
     assert!(high.len() > 1 && critical.len() > 1, "{listed}");
+    let seen_lines = listed.lines().count();
     home.write("critical.jsonl", &critical.join("\n"));
     let ids: Vec<String> = critical.iter().map(|line| id_of(line)).collect();
     home.write("ids.txt", &format!("{}\n\n{}", ids[1..].join("\n"), ids[1]));
@@ -229,9 +230,10 @@ fn decide_all(system: &System) {
     let first = first.ok();
     assert_eq!(first.matches("is decided by local").count(), high.len(), "{first}");
     assert_eq!(first.matches("needs a second person").count(), critical.len(), "{first}");
-    let refused = format!("{} of {} findings were refused", critical.len(), critical.len());
-    let twice = system.payfold(&[&decide[..], &[&again]].concat());
-    twice.fails(&["waits for a second person", &refused]);
+    let twice = system.payfold(&[&decide[..], &[&seen]].concat()).ok();
+    assert_eq!(twice.matches("was decided so by local").count(), high.len(), "{twice}");
+    assert_eq!(twice.matches("local has decided so").count(), critical.len(), "{twice}");
+    system.payfold(&[&decide[..6], &[&ids[0]]].concat()).fails(&["waits for a second person"]);
 
     let withdraw = ["reconcile", "withdraw", "--reason", "a slip"];
     let one = [&withdraw[..], &[&ids[0]]].concat();
@@ -246,22 +248,27 @@ fn decide_all(system: &System) {
     let evidence: Value = serde_json::from_str(critical[0]).expect("a line is JSON");
     let stale =
         critical[0].replace(evidence["evidence"].as_str().expect("a digest"), &"0".repeat(64));
-    home.write("stale.jsonl", &stale);
+    home.write("stale.jsonl", &format!("{stale}\n{}", critical[1..].join("\n")));
     let stale = home.file("stale.jsonl");
     let stale = [&second[..], &["--from", &stale]].concat();
     // A new token is taken within a second.
-    until("the second token counts", WAIT_MAX, || {
+    let partly = until("the second token counts", WAIT_MAX, || {
         let done = system.payfold(&stale);
         (!done.stderr.contains("does not know this token")).then_some(done)
-    })
-    .fails(&["its evidence has changed since you saw it"]);
-    let decided = system.payfold(&[&second[..], &["--from", &again]].concat()).ok();
-    assert_eq!(decided.matches("is decided by local and linh").count(), ids.len(), "{decided}");
-    home.write("wrong.jsonl", "{\"day\":1}");
+    });
+    let refused = format!("1 of {} findings were refused", ids.len());
+    partly.fails(&["its evidence has changed since you saw it", &refused]);
+    let by_both = "is decided by local and linh";
+    assert_eq!(partly.stdout.matches(by_both).count(), ids.len() - 1, "{partly:?}");
+    home.write("wrong.jsonl", &format!("{}\n{{\"day\":1}}", critical[0]));
     let wrong = home.file("wrong.jsonl");
-    system
-        .payfold(&[&decide[..], &[&wrong]].concat())
-        .fails(&["line 1 of", "findings --output jsonl"]);
+    let wrong = system.payfold(&[&second[..], &["--from", &wrong]].concat());
+    wrong.fails(&["line 2 of", "findings --output jsonl"]);
+    let words = system.payfold(&[&second[..], &[&ids[0], "twice"]].concat());
+    words.fails(&["twice is no finding", "in quotes"]);
+    let decided = system.payfold(&[&second[..], &["--from", &seen]].concat()).ok();
+    assert_eq!(decided.matches(by_both).count(), 1, "nothing of the bad lists: {decided}");
+    assert_eq!(decided.matches("was decided so by local").count(), seen_lines - 1, "{decided}");
 }
 
 /// The id of a finding that a listing printed.
