@@ -1,7 +1,7 @@
 //! Owns the calls that decide a finding or a flag, and those that withdraw such a decision.
 
 use payfold_partners::token::Permission;
-use payfold_reconcile::decide::Decided;
+use payfold_reconcile::decided::Decided;
 use payfold_reconcile::withdraw::WithdrawnDecision;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Verdict;

@@ -1,7 +1,7 @@
 //! Owns the calls on a quarantined notice.
 
 use payfold_partners::token::Permission;
-use payfold_reconcile::decide::Decided;
+use payfold_reconcile::decided::Decided;
 use payfold_reconcile::withdraw::WithdrawnDecision;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::OrderKey;

@@ -13,9 +13,8 @@ use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus};
 use payfold_schemas::ids::{Author, OrderKey};
 use payfold_schemas::order::{Flag, RaisedFlag};
 use payfold_schemas::time::Time;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
+use super::decided::{Decided, ReplacedDecision};
 use super::error::ReconcileError;
 use super::ledger::Ledger;
 use super::publish::{append, message, publish_findings};
@@ -69,44 +68,8 @@ pub struct FlagDecisionRequest {
     pub decision: NewDecision,
 }
 
-/// The result of a decision.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Decided {
-    /// The finding's id, or the order and its flag.
-    pub what: String,
-    /// Whether it is decided; otherwise it waits for a second person.
-    pub decided: bool,
-    /// Who decided first.
-    pub author: String,
-    /// The second person; null while there is none, or where one is enough.
-    pub seconded_by: Option<String>,
-    /// The earlier decision that it replaces; left out where there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub replaces: Option<ReplacedDecision>,
-}
-
-/// A first decision that another one replaced.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ReplacedDecision {
-    /// Who had decided.
-    pub author: String,
-    /// What had been decided.
-    pub said: String,
-}
-
-impl ReplacedDecision {
-    /// The waiting decision that a new one replaces: `None` if none waits or the new one agrees
-    /// with it.
-    pub(super) fn replaced_by(
-        waiting: Option<(&Author, &'static str)>,
-        new: &'static str,
-    ) -> Option<Self> {
-        let (author, before) = waiting.filter(|(_, before)| *before != new)?;
-        Some(Self { author: author.to_string(), said: before.to_owned() })
-    }
-}
+/// The fewest first digits of an id that name a finding.
+pub const ID_DIGITS_MIN: usize = 6;
 
 /// Takes a decision on a finding. Errors: there is no such finding; `DecideError`.
 pub(crate) async fn decide_finding(
@@ -191,7 +154,7 @@ pub(super) fn find_by_id_or_prefix(
     }
     let mut matches = ledger.findings_store().find_by_prefix(id)?.into_iter();
     match (matches.next(), matches.next()) {
-        (Some(known), None) if id.len() >= 6 => Ok(known),
+        (Some(known), None) if id.len() >= ID_DIGITS_MIN => Ok(known),
         (None, _) => Err(ReconcileError::Refused(format!(
             "there is no finding {id}; `payfold reconcile findings` lists them"
         ))),

@@ -15,10 +15,11 @@
 //! `setup` holds the configuration, and `request` holds the requests for runs. `day_run` is one run
 //! from begin to end. `survey` queries a partner without record files, and `records_folder` watches
 //! for files. `service` takes requests and works on one `task` after the other. `decide`, `notices`
-//! and `withdraw` take people's decisions, and `close` closes a day. `ledger` holds the findings
-//! known so far, in a `findings_store` with each `person_action`; a `spill_file` holds what a run
-//! detects; `publish` appends changes to the `findings` topic. `changed_orders` reads which orders
-//! have changed, and `recheck` clears findings that no longer have a cause.
+//! and `withdraw` take people's decisions (`decided` is the answer), and `close` closes a day.
+//! `ledger` holds the findings known so far, in a `findings_store` with each `person_action`; a
+//! `spill_file` holds what a run detects; `publish` appends changes to the `findings` topic.
+//! `changed_orders` reads which orders have changed, and `recheck` clears findings that no longer
+//! have a cause.
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
 mod action;
@@ -31,6 +32,7 @@ mod conclusion;
 pub mod day_rules;
 mod day_run;
 pub mod decide;
+pub mod decided;
 pub mod detected_finding;
 pub mod difference;
 mod doubles;

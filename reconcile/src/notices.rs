@@ -16,7 +16,7 @@ use payfold_schemas::release::{NOTICE_DECIDED_TYPE, NoticeDecided, NoticeVerdict
 use payfold_schemas::released::Because;
 use payfold_schemas::time::Time;
 
-use super::decide::{Decided, ReplacedDecision};
+use super::decided::{Decided, ReplacedDecision};
 use super::error::ReconcileError;
 use super::ledger::Ledger;
 use super::publish::{append, message};

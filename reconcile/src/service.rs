@@ -11,7 +11,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 
 use super::close::{self, CloseDayRequest};
-use super::decide::{self, Decided, FindingDecisionRequest, FlagDecisionRequest};
+use super::decide::{self, FindingDecisionRequest, FlagDecisionRequest};
+use super::decided::Decided;
 use super::error::{ReconcileError, Reply, send_result};
 use super::ledger::Ledger;
 use super::notices::{self, NoticeDecisionRequest};

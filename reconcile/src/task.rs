@@ -3,7 +3,8 @@
 use payfold_schemas::run::{PeriodClosed, RunEnded};
 
 use super::close::CloseDayRequest;
-use super::decide::{Decided, FindingDecisionRequest, FlagDecisionRequest};
+use super::decide::{FindingDecisionRequest, FlagDecisionRequest};
+use super::decided::Decided;
 use super::error::Reply;
 use super::notices::NoticeDecisionRequest;
 use super::request::RunRequest;

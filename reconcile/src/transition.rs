@@ -1,6 +1,8 @@
 //! Owns the transitions of a finding: it opens, changes, is decided, is cleared, and opens again.
 //! Pure. Invariant: an unchanged finding is not published again, so a repeated run appends nothing.
 
+use std::fmt::Display;
+
 use payfold_schemas::finding::{
     DecisionEnd, EarlierDecision, FindingChanged, FindingDecision, FindingStatus,
 };
@@ -275,7 +277,7 @@ fn keep_earlier(earlier: &mut Vec<EarlierDecision>, one: EarlierDecision) {
 }
 
 /// The names of the one or two people of a decision, for a text.
-pub(crate) fn format_people(author: &Author, second: Option<&Author>) -> String {
+pub fn format_people(author: impl Display, second: Option<impl Display>) -> String {
     second.map_or_else(|| author.to_string(), |second| format!("{author} and {second}"))
 }
 

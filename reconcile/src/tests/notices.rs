@@ -72,10 +72,7 @@ fn decision(
 async fn outcome(service: &ReconcileService, decision: NoticeDecisionRequest) -> String {
     match service.decide_notice(decision).await {
         Ok(outcome) if !outcome.decided => format!("waits for a second beside {}", outcome.author),
-        Ok(outcome) => {
-            let second = outcome.seconded_by.map_or(String::new(), |by| format!(" and {by}"));
-            format!("by {}{second}", outcome.author)
-        }
+        Ok(outcome) => format!("by {}", outcome.people()),
         Err(ServiceError::Refused(problem)) => problem,
         Err(other) => panic!("{other}"),
     }

@@ -1,7 +1,7 @@
 //! Releases, dismisses and withdraws: one call of the admin listener for each notice, so that a
 //! notice that can't be released does not stop the others. Repeating a command does no harm.
 
-use payfold_reconcile::decide::{Decided, ReplacedDecision};
+use payfold_reconcile::decided::{Decided, ReplacedDecision};
 use payfold_schemas::position::Position;
 use payfold_schemas::release::NoticeVerdict;
 use payfold_schemas::released::Because;
@@ -203,16 +203,15 @@ fn decided(
     request: &DecideNotice,
 ) -> anyhow::Result<(NoticeResult, String)> {
     let decided = client.call(&DECIDE, &[position], request)?;
-    let Decided { author, seconded_by, replaces, .. } = &decided;
     if !decided.decided {
+        let Decided { author, replaces, .. } = &decided;
         return Ok((NoticeResult::Waits, waiting(author, replaces.as_ref())));
     }
     let done = match request.verdict {
         NoticeVerdict::Release => NoticeResult::Released,
         NoticeVerdict::Dismiss => NoticeResult::Dismissed,
     };
-    let second = seconded_by.as_ref().map_or(String::new(), |second| format!(" and {second}"));
-    Ok((done, format!("by {author}{second}")))
+    Ok((done, format!("by {}", decided.people())))
 }
 
 /// The text for a decision that waits for a second person, with the decision that it replaces.

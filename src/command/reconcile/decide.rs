@@ -10,7 +10,9 @@ use payfold_api::decisions::{
     DECIDE_FINDING, DECIDE_FLAG, DecideRequest, WITHDRAW_FINDING, WITHDRAW_FLAG, WithdrawRequest,
 };
 use payfold_api::reads::{FINDINGS, PERSON};
-use payfold_reconcile::decide::{Decided, ReplacedDecision};
+use payfold_reconcile::decide::ID_DIGITS_MIN;
+use payfold_reconcile::decided::{Decided, ReplacedDecision};
+use payfold_reconcile::transition::format_people;
 use payfold_reconcile::withdraw::WithdrawnDecision;
 use payfold_report::text::{counted, shown};
 use payfold_schemas::digest::Digest;
@@ -29,8 +31,8 @@ use crate::output;
 /// What the second person does.
 const SECOND: &str = "another person runs the same command with their token (payfold token add \
                       NAME --role finance, then --admin-token-file FILE)";
-/// The digits of an id, and the fewest that name a finding.
-const ID_DIGITS: std::ops::RangeInclusive<usize> = 6..=32;
+/// The digits of an id.
+const ID_DIGITS: usize = 32;
 
 /// The finding or flag that a decision is on.
 enum DecisionTarget {
@@ -131,7 +133,7 @@ impl std::fmt::Display for DecisionTarget {
 /// Checks that this is the id of a finding or its first digits, before anything is decided. Errors:
 /// it is not.
 fn assert_id(id: &str) -> anyhow::Result<()> {
-    let is_id = ID_DIGITS.contains(&id.len())
+    let is_id = (ID_DIGITS_MIN..=ID_DIGITS).contains(&id.len())
         && id.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
     if is_id {
         return Ok(());
@@ -255,8 +257,8 @@ fn already(
     let decision = finding.decision.filter(|said| said.accept == accept && is_as_seen);
     match (finding.status, decision) {
         (FindingStatus::Decided, Some(said)) => {
-            let second = said.seconded_by.map_or(String::new(), |by| format!(" and {by}"));
-            Ok(format!("{id} was decided so by {}{second}", said.author))
+            let people = format_people(&said.author, said.seconded_by.as_ref());
+            Ok(format!("{id} was decided so by {people}"))
         }
         (FindingStatus::Open, Some(said))
             if client.call(&PERSON, &[], &Nothing {})?.name == said.author =>
@@ -311,11 +313,10 @@ pub(super) fn decide(global: &Global, args: &DecideArgs) -> anyhow::Result<()> {
 
 /// What came of a decision.
 fn in_words(decided: Decided, accept: Verdict) -> String {
-    let Decided { what, decided, author, seconded_by, replaces } = decided;
-    if decided {
-        let second = seconded_by.map_or(String::new(), |by| format!(" and {by}"));
-        return format!("{what} is decided by {author}{second}");
+    if decided.decided {
+        return format!("{} is decided by {}", decided.what, decided.people());
     }
+    let Decided { what, author, replaces, .. } = decided;
     let replaced = replaces.map_or(String::new(), |ReplacedDecision { author, said }| {
         let accept = accept.as_str();
         format!("{accept} replaces the decision of {author}, {said}, which stays in the history\n")
