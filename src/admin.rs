@@ -16,6 +16,8 @@ mod rebuild;
 mod reconcile;
 mod router;
 mod state;
+mod tickets;
+mod uploads;
 
 use std::sync::LazyLock;
 

@@ -1,7 +1,10 @@
 //! Owns the calls that compare a partner's records with the orders. A comparison takes longer than
-//! a request should: it is answered with a ticket at once, and `RUN` returns its progress.
+//! a request should: it is answered with a ticket at once, and `RUN` returns its progress. A file
+//! can be read first (`PREVIEW`), looked at (`PREVIEWED`), and then be compared
+//! (`COMPARE_PREVIEWED`).
 
 use payfold_partners::token::Permission;
+pub use payfold_reconcile::preview::{LeftOutLines, RecordsPreview, RecordsSum};
 use payfold_schemas::run::{PeriodClosed, RunEnded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,6 +15,22 @@ pub const COMPARE: Call<CompareFile, Ticket> = Call::upload(
     Permission::Settle,
     "/v1/reconcile/{partner}",
     "Compares the records in the body with the orders of a day",
+)
+.answered_with(202);
+pub const PREVIEW: Call<PreviewFile, Ticket> = Call::upload(
+    Permission::Settle,
+    "/v1/reconcile/{partner}/preview",
+    "Reads the records in the body without comparing them, and keeps them for an hour",
+)
+.answered_with(202);
+pub const PREVIEWED: Call<Nothing, PreviewState> = Call::get(
+    "/v1/reconcile/previews/{ticket}",
+    "Shows how the lines of the records of a preview are read",
+);
+pub const COMPARE_PREVIEWED: Call<ComparePreviewed, Ticket> = Call::post_query(
+    Permission::Settle,
+    "/v1/reconcile/previews/{ticket}/compare",
+    "Compares the records of a preview with the orders of a day",
 )
 .answered_with(202);
 pub const QUERY: Call<QueryPartner, Ticket> = Call::post_query(
@@ -40,6 +59,46 @@ pub struct CompareFile {
     /// Whether it replaces records of the day that have another name.
     #[serde(default)]
     pub replace: bool,
+}
+
+/// Reads a file without comparing it.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct PreviewFile {
+    /// The name of the file.
+    pub name: String,
+}
+
+/// Compares the file of a preview with the orders of a day.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ComparePreviewed {
+    /// The day in the zone of the partner's records, such as 2026-01-31.
+    pub day: String,
+    /// Whether it replaces records of the day that have another name.
+    #[serde(default)]
+    pub replace: bool,
+}
+
+/// The progress or result of a preview.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(tag = "state", rename_all = "lowercase")]
+pub enum PreviewState {
+    /// The file is being read.
+    Reading {
+        /// How many lines were read.
+        lines: u64,
+    },
+    /// The file was read to its end.
+    Read {
+        /// How its lines are read.
+        preview: Box<RecordsPreview>,
+    },
+    /// The file can't be read.
+    Refused {
+        /// Why, and what to do.
+        problem: String,
+    },
 }
 
 /// Asks a partner for the payments of a day.

@@ -1,101 +1,95 @@
-//! Owns comparing a day: the file that a browser sends, or asking the partner; and the page that
-//! shows how far the comparison is.
+//! Owns comparing a day: the forms that begin it, and the page that shows how far it is.
 
-use std::io;
+use std::collections::BTreeMap;
 
-use actix_multipart::{Field, Multipart};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
-use actix_web::web::{Bytes, Form, Path};
+use actix_web::web::{Form, Path, Query};
 use actix_web::{Error, HttpResponse};
-use futures_util::{StreamExt as _, TryStreamExt as _, future, stream};
 use maud::{Markup, html};
 use payfold_api::call::Nothing;
-use payfold_api::reconcile::{COMPARE, CompareFile, QUERY, QueryPartner, RUN, RunState, Ticket};
+use payfold_api::reconcile::{QUERY, QueryPartner, RUN, RunState, Ticket};
 use payfold_report::text::{count, isolated, whole};
-use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::run::RunEnded;
-use serde::Deserialize;
-use tokio::sync::mpsc;
+use serde::{Deserialize, Serialize};
 
 use crate::client::CallError;
 use crate::failure;
-use crate::field::{UnfitField, day_of, given};
-use crate::redirect;
+use crate::field::{day_given, partner_of};
+use crate::redirect::{self, address};
 use crate::session::Session;
 use crate::visit::Visit;
 
 /// The path that files are sent to.
-pub(crate) const COMPARISONS: &str = "/comparisons";
+pub(crate) const FILES: &str = "/files";
+/// The path of comparisons.
+const COMPARISONS: &str = "/comparisons";
 /// The path that a partner's queries are started with.
 pub(crate) const QUERIES: &str = "/queries";
-/// The longest value beside the file, in bytes.
-const VALUE_BYTES_MAX: usize = 1_024;
-/// Parts of a file on their way.
-const PARTS: usize = 4;
-/// Seconds to the next page about a comparison.
-const RELOAD: &str = "1";
+/// Seconds to the next page about what goes on.
+pub(crate) const RELOAD: HeaderValue = HeaderValue::from_static("1");
 
-/// What is compared, beside the file.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Compared {
+/// What is compared by asking.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Asked {
     post_token: String,
     partner: String,
+    #[serde(default)]
     day: String,
+    #[serde(default)]
     replace: String,
 }
 
-impl Compared {
-    /// The partner's code and the day. Errors: what is wrong with which field.
-    fn parse(&self) -> Result<(PartnerCode, Option<String>), UnfitField> {
-        let unfit = |_| UnfitField(self.partner.clone(), "the code of a partner");
-        let partner = PartnerCode::parse(self.partner.trim()).map_err(unfit)?;
-        Ok((partner, given(&self.day, day_of, "a day, such as 2026-01-31")?))
+/// The file that a comparison is of, and the day.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct OfFile {
+    pub(crate) file: String,
+    pub(crate) day: String,
+}
+
+impl OfFile {
+    /// The path of the file's page.
+    fn path(&self) -> String {
+        address(&format!("{FILES}/{}", self.file), &BTreeMap::from([("day", &self.day)]))
     }
 
-    fn replaces(&self) -> bool {
-        !self.replace.is_empty()
+    /// Whether it is of a file that was read before.
+    fn is_kept(&self) -> bool {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        !self.file.is_empty() && self.file.bytes().all(is_plain)
     }
 }
 
-/// The forms that compare a day: with a file, or by asking the partner.
-pub(crate) fn fields(session: &Session, partner: &str, day: &str) -> Markup {
-    let what = |hint: &str| {
-        html! {
-            input type="hidden" name="post_token" value=(session.post_token);
-            @if partner.is_empty() {
-                label { "Partner " input name="partner" required maxlength="64"; }
-            } @else {
-                input type="hidden" name="partner" value=(partner);
-            }
-            @if day.is_empty() {
-                label { "Day of the partner " input type="date" name="day"; }
-                p.hint { "In the zone of its records; yesterday, if it is empty." }
-            } @else {
-                input type="hidden" name="day" value=(day);
-            }
-            label.choice {
-                input type="checkbox" name="replace" value="yes";
-                " " (hint)
-            }
-        }
-    };
+/// The forms that compare a day of one of these partners: with a file, or by asking the partner.
+/// Without a day the person chooses it.
+pub(crate) fn fields(session: &Session, partners: &[&str], day: &str) -> Markup {
     html! {
         h2 { "Compare" @if !day.is_empty() { " again" } }
         div.beside {
-            form method="post" action=(COMPARISONS) enctype="multipart/form-data" {
+            form method="post" action=(FILES) enctype="multipart/form-data" {
                 fieldset {
                     legend { "With the partner’s file" }
-                    (what("It replaces a file of the day with another name"))
+                    (hidden(session, day))
+                    (partner_field(partners))
                     label { "File " input type="file" name="records" required; }
-                    button type="submit" { "Compare" }
+                    button type="submit" { "Read the file" }
+                    p.hint { "You see how it is read before anything is compared." }
                 }
             }
             form method="post" action=(QUERIES) {
                 fieldset {
                     legend { "By asking the partner for each payment" }
-                    (what("The answers replace a file of the day"))
+                    (hidden(session, day))
+                    (partner_field(partners))
+                    @if day.is_empty() {
+                        label { "Day of the partner " input type="date" name="day"; }
+                        p.hint { "In the zone of its records; yesterday, if it is empty." }
+                    }
+                    label.choice {
+                        input type="checkbox" name="replace" value="yes";
+                        " The answers replace a file of the day"
+                    }
                     button type="submit" { "Ask and compare" }
                 }
             }
@@ -103,96 +97,54 @@ pub(crate) fn fields(session: &Session, partner: &str, day: &str) -> Markup {
     }
 }
 
-/// Takes a file and has it compared. The fields before it say with what.
-pub(crate) async fn upload(visit: Visit, mut parts: Multipart) -> Result<HttpResponse, Error> {
-    let unread = |error: &dyn std::fmt::Display| {
-        failure::unfit(&visit.request, &format!("The file can't be read: {error}."))
-    };
-    let mut compared = Compared::default();
-    while let Some(mut part) = parts.try_next().await.map_err(|error| unread(&error))? {
-        let name = part.name().unwrap_or_default().to_owned();
-        if name == "records" {
-            return visit.compare(&compared, part).await;
-        }
-        let value =
-            part.bytes(VALUE_BYTES_MAX).await.map_err(|_| unread(&"a field is too long"))?;
-        let value = value.map_err(|error| unread(&error))?;
-        let value = String::from_utf8_lossy(&value).into_owned();
-        match &*name {
-            "post_token" => compared.post_token = value,
-            "partner" => compared.partner = value,
-            "day" => compared.day = value,
-            "replace" => compared.replace = value,
-            _ => {}
+fn hidden(session: &Session, day: &str) -> Markup {
+    html! {
+        input type="hidden" name="post_token" value=(session.post_token);
+        @if !day.is_empty() { input type="hidden" name="day" value=(day); }
+    }
+}
+
+/// The field for the partner: a choice, if there is one. A process without accounts knows none.
+fn partner_field(partners: &[&str]) -> Markup {
+    html! {
+        @match partners {
+            [] => label { "Partner " input name="partner" required maxlength="64"; },
+            [partner] => {
+                input type="hidden" name="partner" value=(partner);
+                p { "Partner: " (partner) }
+            },
+            partners => label {
+                "Partner "
+                select name="partner" required {
+                    option value="" { "Choose one" }
+                    @for partner in partners { option { (partner) } }
+                }
+            },
         }
     }
-    Err(failure::unfit(&visit.request, "No file was sent: choose the partner's file."))
 }
 
 /// Asks a partner for the payments of a day, and has its answers compared.
-pub(crate) async fn query(visit: Visit, form: Form<Compared>) -> Result<HttpResponse, Error> {
+pub(crate) async fn query(visit: Visit, form: Form<Asked>) -> Result<HttpResponse, Error> {
     visit.assert_own_page(&form.post_token)?;
-    let (partner, day) = visit.comparison(&form)?;
-    let request = QueryPartner { day, replace: form.replaces() };
+    let partner = visit.selected(partner_of(&form.partner))?;
+    let day = visit.selected(day_given(&form.day))?;
+    let request = QueryPartner { day, replace: !form.replace.is_empty() };
     let Ticket { ticket } = visit.call(&QUERY, &[partner.as_str()], &request).await?;
-    Ok(shown_at(&ticket))
+    Ok(shown_at(&ticket, &OfFile::default()))
 }
 
 /// Leads to the page of a comparison.
-fn shown_at(ticket: &str) -> HttpResponse {
-    redirect::to(format!("{COMPARISONS}/{ticket}"))
-}
-
-impl Visit {
-    /// What a form says is to be compared. Errors: what is wrong with which field.
-    fn comparison(&self, compared: &Compared) -> Result<(PartnerCode, Option<String>), Error> {
-        compared.parse().map_err(|problem| failure::unfit(&self.request, &problem.to_string()))
-    }
-
-    /// Passes a file on as it comes.
-    async fn compare(&self, compared: &Compared, mut file: Field) -> Result<HttpResponse, Error> {
-        self.assert_own_page(&compared.post_token)?;
-        let (partner, day) = self.comparison(compared)?;
-        let disposition = file.content_disposition().and_then(|it| it.get_filename());
-        let name = disposition.unwrap_or_default().to_owned();
-        if name.is_empty() {
-            let problem = "No file is chosen: go back and choose the partner's file.";
-            return Err(failure::unfit(&self.request, problem));
-        }
-        let request = CompareFile { day, name, replace: compared.replaces() };
-        // What reqwest sends has to be able to change threads, and a form's part can't.
-        let (parts, passed) = mpsc::channel::<io::Result<Bytes>>(PARTS);
-        let passed = stream::unfold(passed, |mut passed| async {
-            passed.recv().await.map(|part| (part, passed))
-        });
-        let reading = async move {
-            while let Some(part) = file.next().await {
-                let broken = part.as_ref().err().map(ToString::to_string);
-                let part = part.map_err(|error| io::Error::other(error.to_string()));
-                if parts.send(part).await.is_err() || broken.is_some() {
-                    return broken;
-                }
-            }
-            None
-        };
-        let client = self.client();
-        let body = reqwest::Body::wrap_stream(passed);
-        let names = [partner.as_str()];
-        let sending = client.upload(&COMPARE, &names, &request, body);
-        let (answer, broken) = future::join(sending, reading).await;
-        if let Some(why) = broken {
-            let problem = format!(
-                "The file did not arrive whole, so nothing is compared: {why}. Send it once more."
-            );
-            return Err(failure::unfit(&self.request, &problem));
-        }
-        let Ticket { ticket } = answer.map_err(|error| failure::failed(&self.request, &error))?;
-        Ok(shown_at(&ticket))
-    }
+pub(crate) fn shown_at(ticket: &str, of: &OfFile) -> HttpResponse {
+    redirect::to(address(&format!("{COMPARISONS}/{ticket}"), of))
 }
 
 /// Shows how far a comparison is; leads to its day at the end.
-pub(crate) async fn show(visit: Visit, ticket: Path<String>) -> Result<HttpResponse, Error> {
+pub(crate) async fn show(
+    visit: Visit,
+    ticket: Path<String>,
+    of: Query<OfFile>,
+) -> Result<HttpResponse, Error> {
     let client = visit.client();
     let state = match client.call(&RUN, &[&ticket], &Nothing {}).await {
         Err(CallError::Refused(StatusCode::NOT_FOUND, _)) => {
@@ -217,7 +169,7 @@ pub(crate) async fn show(visit: Visit, ticket: Path<String>) -> Result<HttpRespo
                     p.hint { "This page follows it. It goes on without you, too." }
                 }
             });
-            response.headers_mut().insert(header::REFRESH, HeaderValue::from_static(RELOAD));
+            response.headers_mut().insert(header::REFRESH, RELOAD);
             response
         }
         RunState::Refused { problem } => visit.answer("Not compared", &state, || {
@@ -225,8 +177,11 @@ pub(crate) async fn show(visit: Visit, ticket: Path<String>) -> Result<HttpRespo
                 h1 { "Not compared" }
                 p.said role="alert" { (whole(problem)) }
                 p.hint {
-                    "Where it names an option of a command, the forms have a box for it: "
+                    "Where it names an option of a command, the pages have a box for it: "
                     code { "--replace" } " is “It replaces …” there."
+                }
+                @if of.is_kept() {
+                    p { a href=(of.path()) { "Back to the file, which is still here" } }
                 }
                 p { a href="/days" { "Back to the days" } }
             }

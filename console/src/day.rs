@@ -24,6 +24,7 @@ use crate::compare;
 use crate::days::standing;
 use crate::failure;
 use crate::field::day_of;
+use crate::preview::bad_lines;
 use crate::redirect::{self, address};
 use crate::session::Session;
 use crate::table::{Head, table};
@@ -121,12 +122,12 @@ fn render(period: &PeriodRow, session: &Session) -> Markup {
         h1 { (run.day) " " (standing(period)) }
         (verdict(period))
         (figures(run))
-        @if !run.records.bad_lines.is_empty() { (bad_lines(run)) }
+        @if !run.records.bad_lines.is_empty() { (bad_lines(&run.records)) }
         h2 { "Control totals" }
         @if run.totals.is_empty() { p { "No money moved on either side." } }
         @else { (totals(&run.totals)) }
         p { a href={ (path.address()) "/report" } { "The whole report, as a file" } }
-        @if session.may(&COMPARE) { (compare::fields(session, run.partner.as_str(), &run.day)) }
+        @if session.may(&COMPARE) { (compare::fields(session, &[run.partner.as_str()], &run.day)) }
         @if session.may(&CLOSE) && closed.is_none() { (closing(&path, session)) }
     }
 }
@@ -216,18 +217,6 @@ fn figures(run: &RunEnded) -> Markup {
             div { dt { "Too recent" } dd { (count(compared.pending)) } }
             div { dt { "Of a neighbouring day" } dd { (count(compared.cut_off)) } }
             div { dt { "Compared" } dd { (moment(run.started_at)) } }
-        }
-    }
-}
-
-/// The first lines that could not be read.
-fn bad_lines(run: &RunEnded) -> Markup {
-    html! {
-        h2 { "Lines that can't be read" }
-        ul.flags {
-            @for bad in &run.records.bad_lines {
-                li { "line " (bad.line) ": " (isolated(&bad.problem)) }
-            }
         }
     }
 }

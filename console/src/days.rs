@@ -1,13 +1,15 @@
 //! Owns the days of partners: which were compared, what is open on each, and which are missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use actix_web::web::Query;
 use actix_web::{Error, HttpResponse};
 use chrono::{NaiveDate, TimeDelta};
 use maud::{Markup, html};
+use payfold_api::accounts::ACCOUNTS;
+use payfold_api::call::Nothing;
 use payfold_api::reads::PERIODS;
-use payfold_api::reconcile::COMPARE;
+use payfold_api::reconcile::PREVIEW;
 use payfold_report::text::{count, isolated};
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::run::RunResult;
@@ -16,7 +18,7 @@ use payfold_views::periods::{ListPeriods, PeriodRow, Periods};
 use serde::{Deserialize, Serialize};
 
 use crate::compare;
-use crate::field::{UnfitField, day_of, given};
+use crate::field::{UnfitField, day_given, given};
 use crate::redirect::address;
 use crate::table::{Head, table};
 use crate::visit::Visit;
@@ -34,11 +36,15 @@ pub(crate) struct DaySelection {
 }
 
 impl DaySelection {
+    fn is_first_page(&self) -> bool {
+        self.before.is_empty()
+    }
+
     /// The selection as the admin listener takes it. Errors: what is wrong with which field.
     fn parse(&self) -> Result<ListPeriods, UnfitField> {
         Ok(ListPeriods {
             partner: given(&self.partner, |text| PartnerCode::parse(text).ok(), "a partner")?,
-            before: given(&self.before, day_of, "a day, such as 2026-01-31")?,
+            before: day_given(&self.before)?,
             limit: Some(PAGE_DAYS + 1),
             ..ListPeriods::default()
         })
@@ -52,11 +58,17 @@ pub(crate) async fn list(
 ) -> Result<HttpResponse, Error> {
     let asked = visit.selected(selection.parse())?;
     let periods = visit.call(&PERIODS, &[], &asked).await?;
-    Ok(visit.answer("Days", &periods, || render(&visit, &selection, &periods)))
+    let accounts = match selection.is_first_page() && visit.session.may(&PREVIEW) {
+        true => visit.call(&ACCOUNTS, &[], &Nothing {}).await?.accounts,
+        false => Vec::new(),
+    };
+    let codes: BTreeSet<_> = accounts.iter().map(|account| account.partner.as_str()).collect();
+    let codes: Vec<_> = codes.into_iter().collect();
+    Ok(visit.answer("Days", &periods, || render(&visit, &selection, &periods, &codes)))
 }
 
-fn render(visit: &Visit, selection: &DaySelection, periods: &Periods) -> Markup {
-    let is_first_page = selection.before.is_empty();
+fn render(visit: &Visit, selection: &DaySelection, periods: &Periods, codes: &[&str]) -> Markup {
+    let is_first_page = selection.is_first_page();
     let mut partners: BTreeMap<&str, Vec<&PeriodRow>> = BTreeMap::new();
     for row in &periods.periods {
         partners.entry(row.run.partner.as_str()).or_default().push(row);
@@ -76,8 +88,8 @@ fn render(visit: &Visit, selection: &DaySelection, periods: &Periods) -> Markup 
             h2 { (partner) }
             (days_of(partner, rows, selection, (visit.console.now)()))
         }
-        @if is_first_page && visit.session.may(&COMPARE) {
-            (compare::fields(&visit.session, "", ""))
+        @if is_first_page && visit.session.may(&PREVIEW) {
+            (compare::fields(&visit.session, codes, ""))
         }
     }
 }

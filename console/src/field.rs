@@ -1,5 +1,6 @@
 //! Owns the values that people write into the fields of a filter.
 
+use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::time::Time;
 
 /// The text of a field, and what it is not.
@@ -40,4 +41,15 @@ pub(crate) fn time_of(text: &str) -> Option<Time> {
 /// The day of a field, such as 2026-01-31.
 pub(crate) fn day_of(text: &str) -> Option<String> {
     Time::parse(&format!("{text}T00:00:00Z")).ok().map(|_| text.to_owned())
+}
+
+/// The day of a field, if it is given. Errors: it is none.
+pub(crate) fn day_given(text: &str) -> Result<Option<String>, UnfitField> {
+    given(text, day_of, "a day, such as 2026-01-31")
+}
+
+/// The partner of a field. Errors: there is no such code.
+pub(crate) fn partner_of(text: &str) -> Result<PartnerCode, UnfitField> {
+    let unfit = |_| UnfitField(text.to_owned(), "the code of a partner");
+    PartnerCode::parse(text.trim()).map_err(unfit)
 }

@@ -36,6 +36,7 @@ mod page;
 mod partner;
 mod partners;
 mod people;
+mod preview;
 mod problem;
 mod quarantine;
 mod redirect;
@@ -46,6 +47,7 @@ mod subject;
 mod system;
 mod table;
 mod text;
+mod upload;
 mod verdict;
 mod visit;
 
@@ -131,17 +133,18 @@ impl Console {
     }
 }
 
-/// The path of what takes longer than a page: files, and the comparisons with them.
-pub const UPLOADS: &str = compare::COMPARISONS;
+/// The path of files, which take longer than a page.
+pub const UPLOADS: &str = compare::FILES;
 
 /// Registers the routes below `UPLOADS`.
 pub fn upload_routes(console: &Data<Console>, config: &mut ServiceConfig) {
     let pages = web::scope("")
         .wrap(from_fn(gate::pass))
-        .route("", web::post().to(compare::upload))
-        .route("/{ticket}", web::get().to(compare::show))
+        .route("", web::post().to(upload::take))
+        .route("/{ticket}", web::get().to(preview::show))
+        .route("/{ticket}", web::post().to(preview::compare))
         .default_service(web::to(problem::nowhere));
-    config.app_data(console.clone()).service(pages);
+    config.configure(|config| readers(console, config)).service(pages);
 }
 
 /// Registers the other routes.
@@ -161,6 +164,7 @@ pub fn routes(console: &Data<Console>, config: &mut ServiceConfig) {
         .route("/days/{partner}/{day}/report", web::get().to(day::report))
         .route("/days/{partner}/{day}/close", web::post().to(day::close))
         .route(compare::QUERIES, web::post().to(compare::query))
+        .route("/comparisons/{ticket}", web::get().to(compare::show))
         .route("/findings", web::get().to(findings::list))
         .route("/findings/{finding}", web::get().to(finding::show))
         .route("/quarantine", web::get().to(quarantine::list))
@@ -178,9 +182,13 @@ pub fn routes(console: &Data<Console>, config: &mut ServiceConfig) {
         .route(decide::WITHDRAWALS, web::post().to(decide::withdraw))
         .route("/orders/{partner}/{merchant}/{order}", web::get().to(order::show))
         .default_service(web::to(problem::nowhere));
+    config.configure(|config| readers(console, config)).service(pages);
+}
+
+/// What the handlers read requests with.
+fn readers(console: &Data<Console>, config: &mut ServiceConfig) {
     config
         .app_data(console.clone())
         .app_data(QueryConfig::default().error_handler(failure::unread_query))
-        .app_data(FormConfig::default().limit(POST_BYTES_MAX).error_handler(failure::unread_post))
-        .service(pages);
+        .app_data(FormConfig::default().limit(POST_BYTES_MAX).error_handler(failure::unread_post));
 }

@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use payfold_partners::records::MatchBy;
 use payfold_schemas::finding::{BookLine, Code};
 use payfold_schemas::ids::{MerchantCode, OrderId, PartnerCode, ProviderRef};
 use payfold_schemas::run::Compared;
@@ -43,6 +44,15 @@ pub(crate) enum MatchKey {
 /// The key of a group: the account, then the order id or ref.
 pub(crate) fn group_key(merchant_code: &MerchantCode, name: &str) -> Vec<u8> {
     [merchant_code.as_str().as_bytes(), b"\0", name.as_bytes()].concat()
+}
+
+impl From<MatchBy> for MatchKey {
+    fn from(by: MatchBy) -> Self {
+        match by {
+            MatchBy::Order => Self::Order,
+            MatchBy::Ref => Self::Ref,
+        }
+    }
 }
 
 /// The key of a line's group; `None` if the line names no order or ref.

@@ -8,10 +8,8 @@ use std::sync::Arc;
 use chrono::NaiveDate;
 use payfold_engines::log::Message;
 use payfold_engines::orders::{ClaimKey, Claimed};
-use payfold_partners::profile::Profile;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::event::EventAttributes;
-use payfold_schemas::ids::MerchantCode;
 use payfold_schemas::run::{RUN_ENDED_TYPE, RecordsFile, RunAsked, RunEnded, RunResult};
 use payfold_schemas::time::Time;
 
@@ -22,9 +20,10 @@ use super::conclusion::{Conclusion, RunFindings, count_findings, uncleared};
 use super::day_rules::{DayRules, day_of};
 use super::error::ReconcileError;
 use super::ledger::{Ledger, PartnerDay};
+use super::partner_accounts::PartnerAccounts;
 use super::publish::{append, catch_up, message, publish_spilled, wait_until_folded};
-use super::record_lines::{self, RecordLines};
-use super::request::{RecordsSource, RunRequest};
+use super::record_lines::{self, ReadFile, RecordLines};
+use super::request::{NamedFile, RecordsSource, RunRequest};
 use super::setup::{ReconcileSetup, RunProgress};
 use super::spill_file::SpillFile;
 use super::terms::PartnerTerms;
@@ -32,42 +31,26 @@ use super::transition::ChangeMoment;
 use super::{doubles, matching, orders, silent_partner};
 use crate::shared::SharedContext;
 
-/// The partner's profile, accounts and terms, as they are when the run begins.
+/// The partner's accounts and terms, as they are when the run begins.
 struct RunPartner {
-    profile: Arc<Profile>,
-    accounts: Vec<MerchantCode>,
+    accounts: PartnerAccounts,
     terms: PartnerTerms,
 }
 
 impl RunPartner {
     fn of(setup: &ReconcileSetup, request: &RunRequest) -> Result<Self, ReconcileError> {
         let partner = &request.partner;
-        let directory = setup.directory.load();
-        let accounts = || directory.accounts().iter().filter(|a| a.partner() == partner);
-        let Some(first) = accounts().next() else {
-            return Err(ReconcileError::Refused(format!(
-                "there is no account at {partner}; `payfold partner list` lists the partners"
-            )));
-        };
-        let profile = Arc::clone(first.profile());
-        let zone = setup.zone_of(partner);
-        let terms = match (&request.source, profile.records()) {
-            (RecordsSource::Answers(_), spec) => {
+        let accounts = PartnerAccounts::of(&setup.directory.load(), partner)?;
+        let terms = match &request.source {
+            RecordsSource::Answers(_) => {
+                let (spec, zone) = (accounts.profile.records(), setup.zone_of(partner));
                 PartnerTerms::of_answers(spec, zone, setup.lookback_ms)
             }
-            (RecordsSource::File(_), Some(spec)) => {
-                PartnerTerms::of_records(spec, setup.lookback_ms)
-            }
-            (RecordsSource::File(_), None) => {
-                return Err(ReconcileError::Refused(format!(
-                    "the profile of {partner} has no [records], so its files can't be read: add \
-                     [records] (docs/reference/profiles.md), and try it with `payfold partner \
-                     records {partner} FILE`"
-                )));
+            RecordsSource::File(_) => {
+                PartnerTerms::of_records(accounts.records_spec()?, setup.lookback_ms)
             }
         };
-        let accounts = accounts().map(|account| account.merchant_code().clone()).collect();
-        Ok(Self { profile, accounts, terms })
+        Ok(Self { accounts, terms })
     }
 }
 
@@ -95,11 +78,12 @@ pub(crate) async fn run_day(
     catch_up(shared, ledger).await?;
     let changed = ChangedOrders::since_last_run(ledger, &request.partner, (day, orders.from));
     changed.collect_flags(shared, &rules, |dated| orders.flagged.push(&dated, &rules)).await?;
-    check_not_replacing(ledger, (&request, day), &lines.file)?;
-    let run = ClaimedRun::claim_run(shared, ledger, (&request, day), &lines.file, begun_at).await?;
+    let RecordLines { sorted: sorted_lines, read: ReadFile { file, problems, trusted } } = lines;
+    check_not_replacing(ledger, (&request, day), &file)?;
+    let run = ClaimedRun::claim_run(shared, ledger, (&request, day), &file, begun_at).await?;
     let comparer = GroupComparer {
         partner: request.partner.clone(),
-        file: lines.file.name.clone(),
+        file: file.name.clone(),
         day: day.to_string(),
         // The claimed start, not this process's time: a repeated run judges the same payments as
         // young, and so makes the same events.
@@ -110,10 +94,9 @@ pub(crate) async fn run_day(
     };
     let orders::SortedOrders { sorted, paid_twice, flagged, .. } = orders;
     setup.show_progress(RunProgress { stage: "comparing", done: 0 });
-    let trusted = lines.trusted;
     let mut tally = match trusted {
         true => {
-            matching::compare_all(shared, &comparer, (sorted, lines.sorted), &setup.scratch).await?
+            matching::compare_all(shared, &comparer, (sorted, sorted_lines), &setup.scratch).await?
         }
         false => RunTally::in_folder(&setup.scratch),
     };
@@ -126,10 +109,8 @@ pub(crate) async fn run_day(
             .try_for_each(|f| tally.found.push(f))
             .map_err(ReconcileError::scratch_disk)?;
     }
-    let mut problems = lines.problems;
-    problems.extend(tally.problems());
-    let ended =
-        run.conclude((shared, setup), ledger, (comparer, tally), (lines.file, problems)).await?;
+    let problems = [problems, tally.problems()].concat();
+    let ended = run.conclude((shared, setup), ledger, (comparer, tally), (file, problems)).await?;
     setup.show_progress(RunProgress { stage: "done", done: 0 });
     if let (RecordsSource::Answers(surveyed), RunResult::Complete) = (&request.source, ended.result)
         && let Err(error) = std::fs::remove_file(&surveyed.path)
@@ -174,14 +155,13 @@ async fn read_both_sides(
     rules: &DayRules,
 ) -> Result<(RecordLines, orders::SortedOrders), ReconcileError> {
     std::fs::create_dir_all(&setup.scratch).map_err(ReconcileError::scratch_disk)?;
-    let by = partner.terms.by;
-    let (profile, accounts) = (partner.profile.clone(), partner.accounts.clone());
+    let (by, accounts) = (partner.terms.by, partner.accounts.clone());
     let (name, folder, source) =
         (request.name.clone(), setup.scratch.clone(), request.source.clone());
     let reading = run_blocking(move || match source {
         RecordsSource::File(path) => {
-            let spec = profile.records().expect("`RunPartner::of` checked it");
-            record_lines::read_file(spec, (&path, &name), &accounts, (by, &folder))
+            let (spec, codes) = (accounts.records_spec()?, &accounts.merchant_codes);
+            record_lines::sort_file(spec, &NamedFile { path, name }, codes, &folder)
                 .map_err(|error| ReconcileError::Refused(error.to_string()))
         }
         RecordsSource::Answers(surveyed) => {

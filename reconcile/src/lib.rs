@@ -14,7 +14,8 @@
 //!
 //! `setup` holds the configuration, and `request` holds the requests for runs. `day_run` is one run
 //! from begin to end. `survey` queries a partner without record files, and `records_folder` watches
-//! for files. `service` takes requests and works on one `task` after the other. `decide`, `notices`
+//! for files. `partner_accounts` are those a file may list, and a `preview` reads a file without a
+//! run. `service` takes requests and works on one `task` after the other. `decide`, `notices`
 //! and `withdraw` take people's decisions (`decided` is the answer), and `close` closes a day.
 //! `ledger` holds the findings known so far, in a `findings_store` with each `person_action`; a
 //! `spill_file` holds what a run detects; `publish` appends changes to the `findings` topic.
@@ -53,8 +54,10 @@ mod orders;
 mod other_days;
 pub mod ours;
 mod paid_twice;
+mod partner_accounts;
 pub mod people;
 pub mod person_action;
+pub mod preview;
 mod publish;
 pub mod question;
 mod recheck;

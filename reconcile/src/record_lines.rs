@@ -1,6 +1,6 @@
-//! Owns the reading of a partner's records into sorted lines. Invariant: each line of a file
-//! becomes an entry, is left out for a reason in the profile, or is bad and reported with its
-//! number. A file that can't be trusted as a whole is reported with the reason.
+//! Owns the reading of a partner's records into lines, which a run gets sorted. Invariant: each
+//! line of a file becomes an entry, is left out for a reason in the profile, or is bad and reported
+//! with its number. A file that can't be trusted as a whole is reported with the reason.
 
 use std::fs::File;
 use std::io;
@@ -15,20 +15,33 @@ use sha2::{Digest as _, Sha256};
 
 use super::comparer::{MatchKey, key_of_line};
 use super::external_sort::{ExternalSort, LANES, SortedLane};
-use super::request::{QUERIES, SurveyResult};
+use super::request::{NamedFile, QUERIES, SurveyResult};
 
 /// Bad lines that are reported one by one; more are only counted.
 const BAD_LINES_MAX: usize = 100;
 
-/// The sorted lines of a file, and the file's problems.
-pub(crate) struct RecordLines {
-    pub(crate) sorted: [SortedLane<BookLine>; LANES],
+/// A line of a file that is not bad.
+pub(crate) enum GoodLine {
+    /// An entry, and the key of its group.
+    Entry(Vec<u8>, BookLine),
+    /// A line that is no entry, and why.
+    LeftOut(String),
+}
+
+/// What a file is after it was read to its end.
+pub(crate) struct ReadFile {
     pub(crate) file: RecordsFile,
     /// Why the file may lack entries. Then a missing line proves nothing. Empty if the file is
     /// complete.
     pub(crate) problems: Vec<String>,
     /// Whether the file has the format that the profile describes. If not, no line is compared.
     pub(crate) trusted: bool,
+}
+
+/// The sorted lines of a file, and what the file is.
+pub(crate) struct RecordLines {
+    pub(crate) sorted: [SortedLane<BookLine>; LANES],
+    pub(crate) read: ReadFile,
 }
 
 /// Why a file can't be read at all.
@@ -47,44 +60,54 @@ pub(crate) enum RecordLinesError {
 }
 
 /// Reads and sorts a file. Blocks the thread. Errors: the file can't be read; the disk of the sort.
+pub(crate) fn sort_file(
+    spec: &RecordsSpec,
+    file: &NamedFile,
+    accounts: &[MerchantCode],
+    folder: &Path,
+) -> Result<RecordLines, RecordLinesError> {
+    let sort_failed = |error| RecordLinesError::Sort { name: file.name.clone(), error };
+    let mut sorter = ExternalSort::in_folder(folder).map_err(sort_failed)?;
+    let mut pushed = Ok(());
+    let read = read_file(spec, file, accounts, &mut |line| {
+        if let (GoodLine::Entry(key, line), Ok(())) = (line, &pushed) {
+            pushed = sorter.push(&key, &line);
+        }
+    });
+    pushed.map_err(sort_failed)?;
+    Ok(RecordLines { read: read?, sorted: sorter.sorted().map_err(sort_failed)? })
+}
+
+/// Reads a file; `take` gets the lines that are not bad, in their order. Blocks the thread. Errors:
+/// the file can't be read.
 pub(crate) fn read_file(
     spec: &RecordsSpec,
-    (path, name): (&Path, &str),
+    file: &NamedFile,
     accounts: &[MerchantCode],
-    (by, folder): (MatchKey, &Path),
-) -> Result<RecordLines, RecordLinesError> {
-    let source = File::open(path)
-        .map_err(|error| RecordLinesError::Unreadable { name: name.to_owned(), error })?;
-    let sort_failed = |error| RecordLinesError::Sort { name: name.to_owned(), error };
-    let mut collector = LineCollector {
-        sorter: ExternalSort::in_folder(folder).map_err(sort_failed)?,
-        by,
-        accounts,
-        bad: Vec::new(),
-        bad_more: 0,
-        sort_error: None,
-    };
+    take: &mut dyn FnMut(GoodLine),
+) -> Result<ReadFile, RecordLinesError> {
+    let NamedFile { path, name } = file;
+    let unreadable = |error| RecordLinesError::Unreadable { name: name.clone(), error };
+    let source = File::open(path).map_err(unreadable)?;
+    let by = spec.match_by().into();
+    let mut collector = LineCollector { take, by, accounts, bad: Vec::new(), bad_more: 0 };
     let read = spec.read(source, &mut |read| collector.take(read));
-    if let Some(error) = collector.sort_error {
-        return Err(sort_failed(error));
-    }
     let (mut problems, mut trusted) = (Vec::new(), true);
     let facts = match read {
         Ok(facts) => facts,
         Err(unfit) => {
             trusted = false;
             problems.push(format!("{name} {unfit}"));
-            facts_of_unfit_file(path)
-                .map_err(|error| RecordLinesError::Unreadable { name: name.to_owned(), error })?
+            facts_of_unfit_file(path).map_err(unreadable)?
         }
     };
     let bad = u64::try_from(collector.bad.len()).unwrap_or(u64::MAX) + collector.bad_more;
     if bad > 0 {
-        problems.push(format!("{bad} lines of {name} can't be parsed"));
+        let lines = if bad == 1 { "line" } else { "lines" };
+        problems.push(format!("{bad} {lines} of {name} can't be parsed"));
     }
-    let sorted = collector.sorter.sorted().map_err(sort_failed)?;
     let file = RecordsFile {
-        name: name.to_owned(),
+        name: name.clone(),
         sha256: facts.sha256,
         lines: facts.lines,
         entries: facts.entries.saturating_sub(bad.saturating_sub(facts.bad)),
@@ -92,7 +115,7 @@ pub(crate) fn read_file(
         bad,
         bad_lines: collector.bad,
     };
-    Ok(RecordLines { sorted, file, problems, trusted })
+    Ok(ReadFile { file, problems, trusted })
 }
 
 /// Sorts the answers of a survey like the lines of a file. Errors: the disk.
@@ -114,7 +137,8 @@ pub(crate) fn lines_of_answers(surveyed: SurveyResult, folder: &Path) -> io::Res
         bad: 0,
         bad_lines: Vec::new(),
     };
-    Ok(RecordLines { sorted: sorter.sorted()?, file, problems, trusted: true })
+    let read = ReadFile { file, problems, trusted: true };
+    Ok(RecordLines { sorted: sorter.sorted()?, read })
 }
 
 /// Size and digest of a file that does not fit the profile.
@@ -125,19 +149,18 @@ fn facts_of_unfit_file(path: &Path) -> io::Result<FileSummary> {
 
 /// Takes what a file is parsed into.
 struct LineCollector<'a> {
-    sorter: ExternalSort<BookLine>,
+    take: &'a mut dyn FnMut(GoodLine),
     by: MatchKey,
     accounts: &'a [MerchantCode],
     bad: Vec<BadLine>,
     bad_more: u64,
-    sort_error: Option<io::Error>,
 }
 
 impl LineCollector<'_> {
     fn take(&mut self, read: ReadLine) {
         match read {
             ReadLine::Entry(entry) => self.entry(entry),
-            ReadLine::Ignored { .. } => {}
+            ReadLine::Ignored { why, .. } => (self.take)(GoodLine::LeftOut(why)),
             ReadLine::Bad { line, column, problem } => {
                 let place = column.map_or_else(String::new, |column| format!("{column}: "));
                 self.bad(line, format!("{place}{problem}"));
@@ -158,9 +181,7 @@ impl LineCollector<'_> {
             };
             return self.bad(number, missing.to_owned());
         };
-        if self.sort_error.is_none() {
-            self.sort_error = self.sorter.push(&key, &line).err();
-        }
+        (self.take)(GoodLine::Entry(key, line));
     }
 
     fn bad(&mut self, line: u64, problem: String) {

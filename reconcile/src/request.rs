@@ -27,6 +27,15 @@ pub struct RunRequest {
     pub asked: Option<RunAsked>,
 }
 
+/// A file of records, and its name in findings: a path may be one of this machine.
+#[derive(Clone, Debug)]
+pub struct NamedFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The name that its sender gave it.
+    pub name: String,
+}
+
 /// Where records come from.
 #[derive(Clone, Debug)]
 pub enum RecordsSource {

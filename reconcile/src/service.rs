@@ -3,27 +3,34 @@
 //! findings. On each tick the loop also rechecks findings and looks for new record files.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
+use arc_swap::ArcSwap;
 use payfold_engines::EngineError;
 use payfold_kit::Halt;
+use payfold_partners::directory::Directory;
+use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::run::{PeriodClosed, RunEnded};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 
+use super::blocking::run_blocking;
 use super::close::{self, CloseDayRequest};
 use super::decide::{self, FindingDecisionRequest, FlagDecisionRequest};
 use super::decided::Decided;
 use super::error::{ReconcileError, Reply, send_result};
 use super::ledger::Ledger;
 use super::notices::{self, NoticeDecisionRequest};
+use super::partner_accounts::PartnerAccounts;
+use super::preview::RecordsPreview;
 use super::publish::catch_up;
-use super::request::{RunRequest, SurveyRequest};
+use super::request::{NamedFile, RunRequest, SurveyRequest};
 use super::setup::{ReconcileSetup, RunProgress};
 use super::survey::SurveyQueue;
 use super::task::Task;
 use super::tokens::record_tokens;
 use super::withdraw::{self, WithdrawalRequest, WithdrawnDecision};
-use super::{day_run, gauges, recheck, records_folder};
+use super::{day_run, gauges, preview, recheck, records_folder};
 use crate::shared::SharedContext;
 
 /// Tasks that may wait; a request beyond that is refused with `ServiceError::Busy`.
@@ -90,6 +97,7 @@ pub enum ServiceError {
 #[derive(Clone)]
 pub struct ReconcileService {
     senders: ServiceSenders,
+    directory: Arc<ArcSwap<Directory>>,
     progress: watch::Receiver<RunProgress>,
 }
 
@@ -99,7 +107,8 @@ impl ReconcileService {
         let (to_tasks, tasks) = mpsc::channel(WAITING_MAX);
         let (to_surveys, surveys) = mpsc::channel(WAITING_MAX);
         let senders = ServiceSenders { tasks: to_tasks, surveys: to_surveys };
-        let service = Self { senders: senders.clone(), progress: setup.progress().subscribe() };
+        let (directory, progress) = (Arc::clone(&setup.directory), setup.progress().subscribe());
+        let service = Self { senders: senders.clone(), directory, progress };
         (service, ServiceQueue { senders, tasks, surveys })
     }
 
@@ -107,6 +116,27 @@ impl ReconcileService {
     /// `findings` topic.
     pub async fn run(&self, request: RunRequest) -> Result<RunEnded, ServiceError> {
         self.submit(|reply| Task::Run(request, reply)).await
+    }
+
+    /// Reads a partner's file without comparing it, and counts the lines so far. It waits for no
+    /// run. Errors: `ServiceError::Refused`.
+    pub async fn preview(
+        &self,
+        partner: &PartnerCode,
+        file: NamedFile,
+        lines_read: Arc<AtomicU64>,
+    ) -> Result<RecordsPreview, ServiceError> {
+        let accounts = PartnerAccounts::of(&self.directory.load(), partner);
+        let read = match accounts {
+            Ok(accounts) => {
+                run_blocking(move || preview::preview(&accounts, &file, &lines_read)).await
+            }
+            Err(error) => Err(error),
+        };
+        read.map_err(|error| match error {
+            ReconcileError::Refused(problem) => ServiceError::Refused(problem),
+            ReconcileError::Halt(_) => ServiceError::Ended,
+        })
     }
 
     /// Queries a partner for each payment of a day and compares the answers. Returns once the run

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::NaiveDate;
 use chrono_tz::Tz;
-use payfold_partners::records::{MatchBy, RecordsSpec};
+use payfold_partners::records::RecordsSpec;
 use payfold_schemas::ipn::Status;
 use payfold_schemas::time::Time;
 
@@ -37,10 +37,7 @@ impl PartnerTerms {
     pub(crate) fn of_records(spec: &RecordsSpec, lookback_ms: i64) -> Self {
         Self {
             zone: spec.zone(),
-            by: match spec.match_by() {
-                MatchBy::Order => MatchKey::Order,
-                MatchBy::Ref => MatchKey::Ref,
-            },
+            by: spec.match_by().into(),
             grace_ms: ms(spec.grace()),
             cut_off_ms: ms(spec.cut_off()),
             time_tolerance_ms: spec.time_tolerance().map(ms),

@@ -10,6 +10,7 @@ mod grace_period;
 mod late_flags;
 mod later;
 mod notices;
+mod previews;
 mod random_input;
 mod repeats;
 mod rows;

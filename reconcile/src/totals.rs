@@ -102,7 +102,8 @@ impl ControlTotals {
     }
 }
 
-fn add(sum: &mut Sum, amount: Amount) {
+/// Adds an amount to a sum.
+pub(crate) fn add(sum: &mut Sum, amount: Amount) {
     sum.count = sum.count.saturating_add(1);
     sum.amount = sum.amount.saturating_add(amount.minor());
 }

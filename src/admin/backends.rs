@@ -1,10 +1,9 @@
 //! Owns the backends of the admin calls: the reader, the reconcile service with its latest runs,
 //! the rebuild service, and the quarantined notices.
 
-use std::collections::VecDeque;
-use std::fs;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use actix_web::web::Data;
 use arc_swap::ArcSwap;
@@ -14,9 +13,10 @@ use payfold_ingest::release::{self, RereadNotice};
 use payfold_kit::search;
 use payfold_partners::directory::Directory;
 use payfold_projector::rebuild::service::RebuildService;
-use payfold_reconcile::request::RunRequest;
+use payfold_reconcile::request::{NamedFile, RunRequest};
 use payfold_reconcile::service::{ReconcileService, ServiceError};
 use payfold_schemas::digest::Digest;
+use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::position::Position;
 use payfold_schemas::record::{Parts, Record};
 use payfold_schemas::release::Quarantined;
@@ -28,9 +28,8 @@ use tokio::sync::Semaphore;
 
 use super::answer::{Refusal, bad};
 use super::names::position_of;
-
-/// How many tickets are remembered. An older ticket is answered with 404.
-const TICKETS: usize = 64;
+use super::tickets::Tickets;
+use super::uploads::{KEPT, PreviewedFile, Reading, Upload};
 
 /// What the calls that read use: orders, findings, decisions, topics.
 pub(crate) struct ReadBackend {
@@ -47,11 +46,12 @@ impl ReadBackend {
     }
 }
 
-/// The reconcile service, and the runs that admin calls started.
+/// The reconcile service, and the previews and runs that admin calls started.
 pub(crate) struct ReconcileBackend {
     pub(super) service: ReconcileService,
     pub(super) uploads: PathBuf,
-    tickets: Arc<Mutex<VecDeque<(String, Outcome)>>>,
+    pub(super) previews: Tickets<PreviewedFile>,
+    pub(super) runs: Tickets<Outcome>,
 }
 
 /// The outcome of a run so far.
@@ -65,7 +65,7 @@ pub(super) enum Outcome {
 impl ReconcileBackend {
     /// Makes a backend that stores uploaded files in the folder `uploads`.
     pub(crate) fn new(service: ReconcileService, uploads: PathBuf) -> Self {
-        Self { service, uploads, tickets: Arc::default() }
+        Self { service, uploads, previews: Tickets::default(), runs: Tickets::default() }
     }
 
     /// The service that makes decisions.
@@ -73,48 +73,52 @@ impl ReconcileBackend {
         &self.service
     }
 
-    /// Starts a run under this ticket. When it ends, the uploaded file is deleted.
-    pub(super) fn start_run(&self, ticket: String, request: RunRequest, path: PathBuf) {
-        let service = self.service.clone();
-        let running = self.track_run(ticket, async move { service.run(request).await });
+    /// Starts to read a file under this ticket. It is kept for an hour after that.
+    pub(super) fn start_preview(&self, ticket: String, partner: PartnerCode, upload: Arc<Upload>) {
+        let (service, previews) = (self.service.clone(), self.previews.clone());
+        let lines = Arc::new(AtomicU64::new(0));
+        let reading = Reading::Lines(Arc::clone(&lines));
+        let file = PreviewedFile { partner, upload, reading };
+        previews.set(&ticket, file.clone());
         actix_web::rt::spawn(async move {
-            running.await;
-            if let Err(error) = fs::remove_file(&path) {
-                tracing::warn!(%error, file = %path.display(), "a compared file can't be deleted");
-            }
+            let Upload { path, name } = &*file.upload;
+            let named = NamedFile { path: path.clone(), name: name.clone() };
+            let read = service.preview(&file.partner, named, lines).await;
+            let reading = match read {
+                Ok(preview) => Reading::Read(Box::new(preview)),
+                Err(error) => Reading::Refused(error.to_string()),
+            };
+            previews.set(&ticket, PreviewedFile { reading, ..file });
+            tokio::time::sleep(KEPT).await;
+            previews.forget(&ticket);
         });
     }
 
-    /// Remembers the outcome of a run under its ticket. The returned future drives the run.
-    pub(super) fn track_run<R: Future<Output = Result<RunEnded, ServiceError>>>(
+    /// Starts a run with a file under this ticket.
+    pub(super) fn start_run(&self, ticket: String, request: RunRequest, upload: Arc<Upload>) {
+        let service = self.service.clone();
+        self.track_run(ticket, async move {
+            let ended = service.run(request).await;
+            drop(upload);
+            ended
+        });
+    }
+
+    /// Starts a run, and remembers its outcome under its ticket.
+    pub(super) fn track_run(
         &self,
         ticket: String,
-        run: R,
-    ) -> impl Future<Output = ()> + use<R> {
-        let tickets = Arc::clone(&self.tickets);
-        remember(&tickets, ticket.clone(), Outcome::Running);
-        async move {
+        run: impl Future<Output = Result<RunEnded, ServiceError>> + 'static,
+    ) {
+        let runs = self.runs.clone();
+        runs.set(&ticket, Outcome::Running);
+        actix_web::rt::spawn(async move {
             let outcome = match run.await {
                 Ok(ended) => Outcome::Ended(Box::new(ended)),
                 Err(error) => Outcome::Refused(error.to_string()),
             };
-            remember(&tickets, ticket, outcome);
-        }
-    }
-
-    /// The outcome of a run; `None` if the ticket is unknown or forgotten.
-    pub(super) fn outcome(&self, ticket: &str) -> Option<Outcome> {
-        let tickets = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
-        tickets.iter().find(|(known, _)| known == ticket).map(|(_, outcome)| outcome.clone())
-    }
-}
-
-fn remember(tickets: &Mutex<VecDeque<(String, Outcome)>>, ticket: String, outcome: Outcome) {
-    let mut tickets = tickets.lock().unwrap_or_else(PoisonError::into_inner);
-    tickets.retain(|(known, _)| *known != ticket);
-    tickets.push_back((ticket, outcome));
-    while tickets.len() > TICKETS {
-        tickets.pop_front();
+            runs.set(&ticket, outcome);
+        });
     }
 }
 

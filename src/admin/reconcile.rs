@@ -2,34 +2,36 @@
 //! flags, closing days. A comparison takes longer than a request should. Its call is answered with
 //! a ticket at once, and `RUN` returns the progress of the ticket.
 
-use std::fs;
-use std::io::Write;
-use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use actix_web::web::{self, Data, Payload, ReqData};
-use futures_util::StreamExt;
 use payfold_reconcile::close::CloseDayRequest;
 use payfold_reconcile::decide::{FindingDecisionRequest, FlagDecisionRequest, NewDecision};
 use payfold_reconcile::request::{RecordsSource, RunRequest, SurveyRequest};
 use payfold_reconcile::withdraw::{DecisionOn, WithdrawalRequest};
-use payfold_schemas::ids::Author;
+use payfold_schemas::ids::{Author, PartnerCode};
 use payfold_schemas::run::RunAsked;
 
 use super::answer::{Answer, Refusal, answer, assert_reason, read};
-use super::backends::Outcome;
+use super::backends::{Outcome, ReconcileBackend};
 use super::names::{FlagNames, day_of, flag_of, partner_of};
 use super::router::Router;
 use super::state::Admin;
+use super::uploads::{PreviewedFile, Reading, Upload};
 use payfold_api::decisions::{
     DECIDE_FINDING, DECIDE_FLAG, DecideRequest, WITHDRAW_FINDING, WITHDRAW_FLAG, WithdrawRequest,
 };
 use payfold_api::reconcile::{
-    CLOSE, COMPARE, CompareFile, QUERY, QueryPartner, RUN, RunState, Ticket,
+    CLOSE, COMPARE, COMPARE_PREVIEWED, CompareFile, ComparePreviewed, PREVIEW, PREVIEWED,
+    PreviewFile, PreviewState, QUERY, QueryPartner, RUN, RunState, Ticket,
 };
 
 /// The routes.
 pub(super) fn route(router: &mut Router) {
     router.call(&COMPARE, compare);
+    router.call(&PREVIEW, preview);
+    router.call(&PREVIEWED, previewed);
+    router.call(&COMPARE_PREVIEWED, compare_previewed);
     router.call(&QUERY, survey);
     router.call(&RUN, run_state);
     router.call(&DECIDE_FINDING, decide_finding);
@@ -50,20 +52,80 @@ async fn compare(
     let backend = admin.reconciler()?;
     let (partner, asked) = (partner_of(&partner)?, asked.into_inner());
     let day = asked.day.as_deref().map(day_of).transpose()?;
-    let ticket = admin.clock.request_id().to_string();
-    let path = backend.uploads.join(format!("upload-{ticket}"));
-    if let Err(error) = store_upload(&backend.uploads, &path, body).await {
-        // A partial upload is of no use.
-        let _ = fs::remove_file(&path);
-        return Err(Refusal::NotStored(error));
-    }
-    tracing::info!(%author, %partner, file = asked.name, "records are to be compared");
     let CompareFile { name, replace, .. } = asked;
-    let source = RecordsSource::File(path.clone());
-    let asked = Some(RunAsked { by: author, at: admin.clock.now() });
-    let request = RunRequest { partner, day, source, name, replace, asked };
-    backend.start_run(ticket.clone(), request, path);
+    let ticket = admin.clock.request_id().to_string();
+    let upload = Upload::store(&backend.uploads, &ticket, name, body).await;
+    let upload = upload.map_err(Refusal::NotStored)?;
+    let by_person = RunAsked { by: author, at: admin.clock.now() };
+    let request = RunRequest { day, replace, ..run_of(partner, &upload, by_person) };
+    backend.start_run(ticket.clone(), request, upload);
     answer(&COMPARE, &Ticket { ticket })
+}
+
+/// The run with a file that somebody sent, of yesterday.
+fn run_of(partner: PartnerCode, upload: &Upload, asked: RunAsked) -> RunRequest {
+    let name = upload.name.clone();
+    tracing::info!(author = %asked.by, %partner, file = name, "records are to be compared");
+    let (source, asked) = (RecordsSource::File(upload.path.clone()), Some(asked));
+    RunRequest { partner, day: None, source, name, replace: false, asked }
+}
+
+async fn preview(
+    author: ReqData<Author>,
+    partner: web::Path<String>,
+    asked: web::Query<PreviewFile>,
+    body: Payload,
+    admin: Data<Admin>,
+) -> Answer {
+    let author = author.into_inner();
+    let backend = admin.reconciler()?;
+    let (partner, PreviewFile { name }) = (partner_of(&partner)?, asked.into_inner());
+    let ticket = admin.clock.request_id().to_string();
+    let upload = Upload::store(&backend.uploads, &ticket, name, body).await;
+    let upload = upload.map_err(Refusal::NotStored)?;
+    tracing::info!(%author, %partner, file = upload.name, "records are to be read");
+    backend.start_preview(ticket.clone(), partner, upload);
+    answer(&PREVIEW, &Ticket { ticket })
+}
+
+async fn previewed(ticket: web::Path<String>, admin: Data<Admin>) -> Answer {
+    let file = previewed_file(admin.reconciler()?, &ticket)?;
+    let state = match file.reading {
+        Reading::Lines(lines) => PreviewState::Reading { lines: lines.load(Ordering::Relaxed) },
+        Reading::Read(preview) => PreviewState::Read { preview },
+        Reading::Refused(problem) => PreviewState::Refused { problem },
+    };
+    answer(&PREVIEWED, &state)
+}
+
+/// The file of a preview. Errors: it is not kept here.
+fn previewed_file(backend: &ReconcileBackend, ticket: &str) -> Result<PreviewedFile, Refusal> {
+    let missing = || {
+        Refusal::Missing(
+            "this process has no such file; one that was sent to be \
+        read is kept for an hour, so send it once more"
+                .to_owned(),
+        )
+    };
+    backend.previews.get(ticket).ok_or_else(missing)
+}
+
+async fn compare_previewed(
+    author: ReqData<Author>,
+    ticket: web::Path<String>,
+    asked: web::Query<ComparePreviewed>,
+    admin: Data<Admin>,
+) -> Answer {
+    let author = author.into_inner();
+    let backend = admin.reconciler()?;
+    let PreviewedFile { partner, upload, .. } = previewed_file(backend, &ticket)?;
+    let day = Some(day_of(&asked.day)?);
+    let ticket = admin.clock.request_id().to_string();
+    let by_person = RunAsked { by: author, at: admin.clock.now() };
+    let run = run_of(partner, &upload, by_person);
+    let request = RunRequest { day, replace: asked.replace, ..run };
+    backend.start_run(ticket.clone(), request, upload);
+    answer(&COMPARE_PREVIEWED, &Ticket { ticket })
 }
 
 async fn survey(
@@ -81,24 +143,13 @@ async fn survey(
     let asked = Some(RunAsked { by: author, at: admin.clock.now() });
     let (service, survey) =
         (backend.service.clone(), SurveyRequest { partner, day, replace, asked });
-    let running = backend.track_run(ticket.clone(), async move { service.survey(survey).await });
-    actix_web::rt::spawn(running);
+    backend.track_run(ticket.clone(), async move { service.survey(survey).await });
     answer(&QUERY, &Ticket { ticket })
-}
-
-/// Stores an uploaded file. Blocks while it writes: chunks are small and go to the page cache.
-async fn store_upload(folder: &Path, path: &Path, mut body: Payload) -> anyhow::Result<()> {
-    fs::create_dir_all(folder)?;
-    let mut file = fs::File::create_new(path)?;
-    while let Some(chunk) = body.next().await {
-        file.write_all(&chunk.map_err(|error| anyhow::anyhow!("{error}"))?)?;
-    }
-    Ok(())
 }
 
 async fn run_state(ticket: web::Path<String>, admin: Data<Admin>) -> Answer {
     let backend = admin.reconciler()?;
-    let state = match backend.outcome(&ticket).ok_or(Refusal::NoSuchRun)? {
+    let state = match backend.runs.get(&ticket).ok_or(Refusal::NoSuchRun)? {
         Outcome::Running => {
             let progress = backend.service.progress();
             RunState::Running { stage: progress.stage.to_owned(), done: progress.done }

@@ -93,12 +93,25 @@ fn finance_decides_all_of_a_kind_at_once() {
     browser.click("nav a[href='/days']");
     opens(&browser, "Days");
     browser.screenshot("console-days");
-    browser.click("tbody a");
+    send_records(&browser, &system);
+    browser.screenshot("console-file");
+    browser.click("form[method=post] .choice input");
+    browser.click("form[method=post][action^='/files/'] button");
     until("the day opens", SOON, || {
         let closes = browser.ask("return document.body.innerText.includes('Close the day')");
         (closes == true).then_some(())
     });
     browser.screenshot("console-day");
+}
+
+/// Sends the sandbox's records, with a line that can't be read, from the page of days.
+fn send_records(browser: &Browser, system: &System) {
+    let records = system.home().read("data/sandbox-records.jsonl");
+    let file = system.home().data().join("corrected.jsonl");
+    std::fs::write(&file, format!("{records}{{\"record\":1}}\n")).expect("the home can be written");
+    browser.choose_file("input[type=file]", &file);
+    browser.click("form[action='/files'] button");
+    opens(browser, "corrected.jsonl");
 }
 
 #[test]
@@ -148,6 +161,9 @@ fn every_page_fits_a_phone_in_light_and_dark() {
     let listed = system.payfold(&["reconcile", "findings", "--open", "--output", "json"]);
     let finding = listed.rows()[0]["findingId"].as_str().expect("an id").to_owned();
     let day = listed.rows()[0]["day"].as_str().expect("a day").to_owned();
+    browser.goto(&format!("{home}/days"));
+    send_records(&browser, &system);
+    let file = browser.url().split_once(home).expect("a page of the console").1.to_owned();
     for scheme in ["light", "dark"] {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         browser.command("Emulation.setEmulatedMedia", json!({ "features": features }));
@@ -159,6 +175,7 @@ fn every_page_fits_a_phone_in_light_and_dark() {
             ("finding", &*format!("/findings/{finding}")),
             ("days", "/days"),
             ("day", &*format!("/days/sandbox/{day}")),
+            ("file", &*file),
             ("quarantine", "/quarantine"),
             ("notice", "/quarantine/0-2"),
             ("bytes", "/bytes/quarantine/0-2"),

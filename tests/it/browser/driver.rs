@@ -2,7 +2,7 @@
 //! Screenshots go to the target folder, for people to check.
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -104,6 +104,15 @@ impl Browser {
         self.runtime.block_on(async {
             let element = self.client.find(Locator::Css(css)).await.expect("it is there");
             element.click().await.expect("it can be clicked");
+        });
+    }
+
+    /// Chooses a file, as a person does in the browser's dialog.
+    pub fn choose_file(&self, css: &str, file: &Path) {
+        let file = file.to_str().expect("a text");
+        self.runtime.block_on(async {
+            let element = self.client.find(Locator::Css(css)).await.expect("it is there");
+            element.send_keys(file).await.expect("it takes a file");
         });
     }
 

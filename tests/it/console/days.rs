@@ -1,6 +1,7 @@
 //! How finance compares a day in the console: with the partner's file or by asking the partner; and
 //! what can't be compared or closed.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use super::decisions::records;
@@ -33,8 +34,29 @@ impl Visitor<'_> {
             self.header(),
             body.len()
         );
-        let head = request("POST /comparisons", &headers, None);
+        let head = request("POST /files", &headers, None);
         Connection::open(self.system.console()).exchange(&[&head, body.as_bytes()].concat())
+    }
+
+    /// The page of a file that was sent, once it is read; and its address.
+    fn read(&self, sent: &Answer) -> (String, Answer) {
+        assert_eq!(sent.status, 303, "{}", sent.text());
+        let path = sent.header("location").expect("a page").to_owned();
+        let page = until("the file is read", SOON, || {
+            Some(self.get(&path)).filter(|page| !page.text().contains("Reading the file"))
+        });
+        (path, page)
+    }
+
+    /// Has a file compared with the day that its page offers; says if it replaces another.
+    fn compare_read(&self, path: &str, page: &Answer, replace: &str) -> Answer {
+        assert_eq!(page.status, 200, "{}", page.text());
+        let page = page.text();
+        let (_, form) = page.split_once("name=\"day\" value=\"").expect("a day");
+        let day = form.split('"').next().expect("a value");
+        let token = self.post_token();
+        let path = path.split('?').next().expect("a path");
+        self.send(path, ORIGIN, &format!("post_token={token}&day={day}{replace}"))
     }
 
     /// The page that a comparison leads to at its end.
@@ -82,7 +104,7 @@ fn assert_unfit_files_are_refused(ann: &Visitor<'_>, file: &str, day: &str) {
          content-disposition: form-data; name=\"records\"; filename=\"cut.jsonl\"\r\n\r\n{file}"
     );
     let answer = ann.upload_body(&cut);
-    let said = "The file did not arrive whole, so nothing is compared";
+    let said = "The file did not arrive whole";
     assert!(answer.status == 400 && answer.text().contains(said), "{}", answer.text());
     assert_eq!(ann.json("/days").json()["periods"], serde_json::json!([]));
 }
@@ -106,7 +128,26 @@ fn finance_compares_a_day_with_a_file_and_by_asking() {
     let refused = vic.upload(&[("post_token", None, &of_vic), partner, of_day, records]);
     assert_eq!(refused.status, 403, "a viewer compares nothing: {}", refused.text());
 
-    let (path, page) = ann.compared(&ann.upload(&[own, partner, of_day, records]));
+    let (of_file, read) = ann.read(&ann.upload(&[own, partner, records]));
+    let preview = &ann.json(&of_file).json()["preview"];
+    let entries = file.lines().filter(|line| line.contains("\"record\":\"payment\"")).count();
+    assert!(entries > 6, "each order has one, and one has two: {file}");
+    assert_eq!(preview["file"]["entries"], entries, "{preview}");
+    assert_eq!(preview["sums"][0]["day"], day, "{preview}");
+    for said in [
+        "Every line of this file can be read.",
+        &format!("Compare with the orders of {day}"),
+        &format!("{entries} entries of {entries} are of that day."),
+        "The first entries as they are read",
+    ] {
+        assert!(read.text().contains(said), "{said}: {}", read.text());
+    }
+    assert!(!vic.get(&of_file).text().contains("Compare</button>"), "a viewer compares nothing");
+    let stolen = format!("post_token={}&day={day}", vic.post_token());
+    assert_eq!(vic.send(&of_file, ORIGIN, &stolen).status, 403);
+    assert_eq!(ann.send(&of_file, ORIGIN, &stolen).status, 403);
+    assert_eq!(ann.json("/days").json()["periods"], serde_json::json!([]), "nothing is compared");
+    let (path, page) = ann.compared(&ann.compare_read(&of_file, &read, ""));
     assert_eq!(path, format!("/days/sandbox/{day}"));
     let page = page.text();
     for said in
@@ -142,4 +183,85 @@ fn finance_compares_a_day_with_a_file_and_by_asking() {
         assert!(page.status == 404 && page.text().contains("were compared"), "{}", page.text());
     }
     assert_eq!(ann.get("/comparisons/none").status, 404);
+}
+
+/// The permissions of the files that people sent and that are kept.
+fn uploads(system: &System) -> Vec<u32> {
+    let folder = std::fs::read_dir(system.home().data().join("reconcile")).expect("a folder");
+    let files = folder.map(|entry| entry.expect("an entry"));
+    let uploads = files.filter(|entry| entry.file_name().to_string_lossy().starts_with("upload-"));
+    uploads.map(|entry| entry.metadata().expect("a file").permissions().mode()).collect()
+}
+
+#[test]
+fn a_file_is_looked_at_before_it_counts() {
+    early_in_hour(Duration::from_secs(60));
+    let system = System::demo();
+    system.payfold(&["demo", "pay", "--count", "3", "--seed", "7"]).ok();
+    let ann = Visitor::log_in(&system, &token_of(&system, "ann", "finance"));
+    let (file, day) = records(&system);
+    let token = ann.post_token();
+    let send = |partner: &str, name: &str, content: &str| {
+        let parts = [
+            ("post_token", None, &*token),
+            ("partner", None, partner),
+            ("records", Some(name), content),
+        ];
+        ann.read(&ann.upload(&parts))
+    };
+    let (whole, page) = send("sandbox", "day.jsonl", &file);
+    ann.compared(&ann.compare_read(&whole, &page, ""));
+    system.home().write("day.jsonl", &file);
+    let sent = system.home().file("day.jsonl");
+    system.payfold(&["reconcile", "run", "sandbox", "--day", &day, "--records", &sent]);
+    let again = ann.get(&whole).text();
+    assert!(again.contains("That day was compared with this very file"), "{again}");
+    assert!(!again.contains("It replaces"), "{again}");
+    let other_day =
+        ann.get(&format!("{}?day=1999-01-01", whole.split('?').next().expect("a path")));
+    let said = "No entry of this file is of 1999-01-01.";
+    assert!(other_day.text().contains(said), "{}", other_day.text());
+
+    let (partly, page) = send("sandbox", "<b>2.jsonl", &format!("{file}{{\"record\":1}}\n"));
+    let lines = file.lines().count();
+    for said in [
+        "A part of this file can’t be read.",
+        &format!("line {}: ", lines + 1),
+        "That day was compared with <bdi>day.jsonl</bdi>",
+        "It replaces <bdi>day.jsonl</bdi>",
+    ] {
+        assert!(page.text().contains(said), "{said}: {}", page.text());
+    }
+    assert!(!page.text().contains("<b>2"), "a file's name is text: {}", page.text());
+    let (refused, said) = ann.compared(&ann.compare_read(&partly, &page, ""));
+    assert!(said.text().contains("would replace it"), "{}", said.text());
+    let (_, back) = refused.split_once("?day=").expect("the day");
+    let back = format!("{}?day={}", partly.split('?').next().expect("a path"), &back[..10]);
+    assert!(said.text().contains(&back), "it leads back to {back}: {}", said.text());
+    let (_, compared) = ann.compared(&ann.compare_read(&back, &ann.get(&back), "&replace=yes"));
+    let said = "Not everything could be compared.";
+    assert!(compared.text().contains(said), "{}", compared.text());
+
+    let created = file.lines().find(|line| line.contains("\"create\"")).expect("a line");
+    let kept = uploads(&system);
+    assert_eq!(kept.len(), 2, "the files of both pages are kept, and of no run: {kept:?}");
+    assert!(kept.iter().all(|mode| mode & 0o077 == 0), "others can't read them: {kept:?}");
+
+    for (partner, content, said) in [
+        ("sandbox", "%PDF-1.7", "This file can’t be used."),
+        ("sandbox", created, "Compare with the orders of a day"),
+        ("none", &file, "there is no account at none"),
+    ] {
+        let (_, page) = send(partner, "day.jsonl", content);
+        assert!(page.text().contains(said), "{said}: {}", page.text());
+        assert!(!page.text().contains("Compare</button>"), "{}", page.text());
+    }
+    for (path, status, said) in [
+        (&*format!("{whole}?day=x"), 400, "is not a day"),
+        ("/files/none", 404, "send it once more"),
+        (&*format!("/comparisons/none?file={}", "..%2F"), 404, "is not known any more"),
+    ] {
+        let page = ann.get(path);
+        assert!(page.status == status && page.text().contains(said), "{path}: {}", page.text());
+    }
 }

@@ -1,0 +1,332 @@
+//! Owns the page of a partner's file that was sent: how it is read, and the button that has it
+//! compared.
+
+use actix_web::http::header;
+use actix_web::web::{Form, Path, Query};
+use actix_web::{Error, HttpResponse};
+use maud::{Markup, html};
+use payfold_api::call::Nothing;
+use payfold_api::reads::PERIODS;
+use payfold_api::reconcile::{
+    COMPARE_PREVIEWED, ComparePreviewed, LeftOutLines, PREVIEWED, PreviewState, RecordsPreview,
+    RecordsSum, Ticket,
+};
+use payfold_report::money::major;
+use payfold_report::text::{count, counted, isolated, whole};
+use payfold_schemas::finding::BookLine;
+use payfold_schemas::run::{RecordsFile, RunResult};
+use payfold_views::periods::{ListPeriods, PeriodRow};
+use serde::{Deserialize, Serialize};
+
+use crate::compare::{FILES, OfFile, RELOAD, shown_at};
+use crate::field::day_given;
+use crate::table::{Head, table};
+use crate::text::{moment, money};
+use crate::visit::Visit;
+
+/// The day that a file is to be compared with; empty is the day with the most of its entries.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct FileDay {
+    pub(crate) day: String,
+}
+
+/// What a person sends to have the file compared.
+#[derive(Deserialize)]
+pub(crate) struct Comparing {
+    post_token: String,
+    day: String,
+    #[serde(default)]
+    replace: String,
+}
+
+/// Shows how a file is read.
+pub(crate) async fn show(
+    visit: Visit,
+    ticket: Path<String>,
+    asked: Query<FileDay>,
+) -> Result<HttpResponse, Error> {
+    let asked = visit.selected(day_given(&asked.day))?;
+    let state = visit.call(&PREVIEWED, &[&ticket], &Nothing {}).await?;
+    match &state {
+        PreviewState::Reading { lines } => {
+            let mut response = visit.answer("Reading the file", &state, || {
+                html! {
+                    h1 { "Reading the file" }
+                    p role="status" { (counted(*lines, "line")) " so far" }
+                    p.hint { "This page follows it." }
+                }
+            });
+            response.headers_mut().insert(header::REFRESH, RELOAD);
+            Ok(response)
+        }
+        PreviewState::Refused { problem } => Ok(visit.answer("Not read", &state, || {
+            html! {
+                h1 { "Not read" }
+                p.said role="alert" { (whole(problem)) }
+                p { a href="/days" { "Back to the days" } }
+            }
+        })),
+        PreviewState::Read { preview } => {
+            let day = asked.or_else(|| preview.main_day().map(str::to_owned));
+            let before = visit.compared_before(preview, day.as_deref()).await?;
+            let page = FilePage { visit: &visit, ticket: &ticket, preview, day, before };
+            Ok(visit.answer(&preview.file.name, &state, || page.render()))
+        }
+    }
+}
+
+/// Has a file compared.
+pub(crate) async fn compare(
+    visit: Visit,
+    ticket: Path<String>,
+    form: Form<Comparing>,
+) -> Result<HttpResponse, Error> {
+    visit.assert_own_page(&form.post_token)?;
+    let day = visit.selected(day_given(&form.day))?.unwrap_or_default();
+    let request = ComparePreviewed { day: day.clone(), replace: !form.replace.is_empty() };
+    let run = visit.call(&COMPARE_PREVIEWED, &[&ticket], &request).await?;
+    let Ticket { ticket: run } = run;
+    Ok(shown_at(&run, &OfFile { file: ticket.into_inner(), day }))
+}
+
+impl Visit {
+    /// What the day was compared with before, if it was.
+    async fn compared_before(
+        &self,
+        preview: &RecordsPreview,
+        day: Option<&str>,
+    ) -> Result<Option<PeriodRow>, Error> {
+        let Some(day) = day else { return Ok(None) };
+        let asked = ListPeriods {
+            partner: Some(preview.partner.clone()),
+            day: Some(day.to_owned()),
+            ..ListPeriods::default()
+        };
+        Ok(self.call(&PERIODS, &[], &asked).await?.periods.pop())
+    }
+}
+
+/// A file that was read, and the day it is to be compared with.
+struct FilePage<'p> {
+    visit: &'p Visit,
+    ticket: &'p str,
+    preview: &'p RecordsPreview,
+    day: Option<String>,
+    before: Option<PeriodRow>,
+}
+
+impl FilePage<'_> {
+    fn path(&self) -> String {
+        format!("{FILES}/{}", self.ticket)
+    }
+
+    fn render(&self) -> Markup {
+        let RecordsPreview { partner, zone, file, left_out, .. } = self.preview;
+        html! {
+            p.over { "A file of " (partner) ", with days in " (zone) }
+            h1 { (isolated(&file.name)) }
+            (self.verdict())
+            (figures(file, left_out))
+            @if self.preview.trusted { (self.day()) }
+            p { a href="/days" { "Send another file" } }
+            @if !file.bad_lines.is_empty() { (bad_lines(file)) }
+            @if !self.preview.sums.is_empty() { (sums(self.preview)) }
+            @if !self.preview.first.is_empty() { (first(&self.preview.first)) }
+        }
+    }
+
+    /// Whether the file can be used, and why not.
+    fn verdict(&self) -> Markup {
+        let RecordsPreview { trusted, problems, file, .. } = self.preview;
+        let (tone, verdict) = match (trusted, problems.is_empty(), file.entries) {
+            (false, _, _) => ("bad", "This file can’t be used."),
+            (true, false, _) => ("open", "A part of this file can’t be read."),
+            (true, true, 0) => ("open", "This file lists no payment."),
+            (true, true, _) => ("good", "Every line of this file can be read."),
+        };
+        html! {
+            section.verdict.(tone) aria-label="What is so" {
+                h2 { (verdict) }
+                @for problem in problems { p { (whole(problem)) } }
+                @if !trusted {
+                    p {
+                        "Nothing of it would be compared. Fetch it from the partner once more; if \
+                         it is the same, its format has changed, and the profile has to follow."
+                    }
+                } @else if !problems.is_empty() {
+                    p {
+                        "It can be compared. What the other lines show counts, but nothing that \
+                         was found before is cleared, and the day can’t be closed."
+                    }
+                }
+            }
+        }
+    }
+
+    /// The day that it is to be compared with, and the choice of another.
+    fn day(&self) -> Markup {
+        let day = self.day.as_deref();
+        html! {
+            h2 { "Compare with the orders of " (day.unwrap_or("a day")) }
+            @if let Some(day) = day { (self.of_day(day)) }
+            form.filter method="get" action=(self.path()) {
+                label {
+                    @if day.is_some() { "Another day " } @else { "Day of the partner " }
+                    input type="date" name="day" value=[day] required;
+                }
+                button type="submit" { "Choose" }
+            }
+        }
+    }
+
+    /// What the file has of a day, and the form that has it compared.
+    fn of_day(&self, day: &str) -> Markup {
+        let (entries, all) = (self.preview.entries_of(day), self.preview.file.entries);
+        html! {
+            @if entries == 0 {
+                p.said role="alert" {
+                    "No entry of this file is of " (day) ". Every payment of that day would be \
+                     missing on the partner’s side."
+                }
+            } @else {
+                p {
+                    (counted(entries, "entry")) " of " (count(all)) " " (is_are(entries))
+                    " of that day."
+                }
+            }
+            @if let Some(before) = &self.before { (self.before(before)) }
+            @if self.visit.session.may(&COMPARE_PREVIEWED) { (self.comparing(day)) }
+        }
+    }
+
+    /// What the day was compared with before.
+    fn before(&self, before: &PeriodRow) -> Markup {
+        let run = &before.run;
+        html! {
+            p {
+                "That day was compared with "
+                @if run.records.sha256 == self.preview.file.sha256 { "this very file" }
+                @else { (isolated(&run.records.name)) }
+                " on " (moment(run.started_at)) "."
+                @if before.closed.is_some() {
+                    " It is closed: what changes now shows as an adjustment."
+                }
+            }
+        }
+    }
+
+    fn comparing(&self, day: &str) -> Markup {
+        let session = &self.visit.session;
+        html! {
+            form method="post" action=(self.path()) {
+                input type="hidden" name="post_token" value=(session.post_token);
+                input type="hidden" name="day" value=(day);
+                @if let Some(name) = self.replaced() {
+                    p { label.choice {
+                        input type="checkbox" name="replace" value="yes" required;
+                        " It replaces " (isolated(name)) ": payments that only that one lists \
+                         become missing"
+                    } }
+                }
+                p { button type="submit" { "Compare" } }
+            }
+        }
+    }
+
+    /// The records of the day that have another name and content, if there are complete ones.
+    fn replaced(&self) -> Option<&str> {
+        let (file, run) = (&self.preview.file, &self.before.as_ref()?.run);
+        let known = &run.records;
+        let is_replaced = run.result == RunResult::Complete
+            && known.name != file.name
+            && known.sha256 != file.sha256;
+        is_replaced.then_some(&*known.name)
+    }
+}
+
+fn is_are(number: u64) -> &'static str {
+    if number == 1 { "is" } else { "are" }
+}
+
+fn figures(file: &RecordsFile, left_out: &[LeftOutLines]) -> Markup {
+    html! {
+        dl.facts {
+            div { dt { "Lines" } dd { (count(file.lines)) } }
+            div { dt { "Entries" } dd { (count(file.entries)) } }
+            div { dt { "Unreadable" } dd { (count(file.bad)) } }
+            div {
+                dt { "Left out" }
+                dd {
+                    (count(file.ignored))
+                    @for LeftOutLines { why, lines } in left_out {
+                        small { (isolated(why)) ": " (count(*lines)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The first lines that can't be read.
+pub(crate) fn bad_lines(file: &RecordsFile) -> Markup {
+    html! {
+        h2 { "Lines that can’t be read" }
+        ul.flags {
+            @for bad in &file.bad_lines {
+                li { "line " (bad.line) ": " (isolated(&bad.problem)) }
+            }
+        }
+    }
+}
+
+fn sums(preview: &RecordsPreview) -> Markup {
+    let heads =
+        [Head::Text("Day"), Head::Text("Kind"), Head::Number("Entries"), Head::Number("Sum")];
+    let rows = html! {
+        @for RecordsSum { day, status, currency, sum } in &preview.sums {
+            tr {
+                th scope="row" { (day) }
+                td { (status) " " (currency) }
+                td.num { (count(sum.count)) }
+                td.num { (major(sum.amount.into(), *currency)) }
+            }
+        }
+    };
+    html! {
+        h2 { "Sums" }
+        (table("Sums", &heads, &rows))
+        @if preview.not_summed > 0 {
+            p { (counted(preview.not_summed, "entry")) " of further days are not shown." }
+        }
+    }
+}
+
+fn first(lines: &[BookLine]) -> Markup {
+    let heads = [
+        Head::Number("Line"),
+        Head::Text("Account"),
+        Head::Text("Order"),
+        Head::Text("Reference"),
+        Head::Text("Status"),
+        Head::Number("Amount"),
+        Head::Text("Booked"),
+    ];
+    let rows = html! {
+        @for line in lines {
+            tr {
+                td.num { (line.line) }
+                td { (isolated(line.merchant_code.as_str())) }
+                td { @if let Some(order) = &line.order_id { (isolated(order.as_str())) } }
+                td { @if let Some(known) = &line.provider_ref { (isolated(known.as_str())) } }
+                td { (line.status) }
+                td.num { (money(line.amount.minor(), Some(line.currency))) }
+                td { (moment(line.at)) }
+            }
+        }
+    };
+    html! {
+        h2 { "The first entries as they are read" }
+        (table("The first entries", &heads, &rows))
+    }
+}
