@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -43,8 +42,7 @@ impl Upload {
     ) -> anyhow::Result<Arc<Self>> {
         fs::create_dir_all(folder)?;
         let path = folder.join(format!("upload-{ticket}"));
-        let mut file =
-            fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        let mut file = fs::File::create_new(&path)?;
         let upload = Arc::new(Self { path, name });
         while let Some(chunk) = body.next().await {
             file.write_all(&chunk.map_err(|error| anyhow::anyhow!("{error}"))?)?;

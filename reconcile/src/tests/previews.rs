@@ -81,5 +81,7 @@ async fn a_preview_does_not_grow_with_its_file() {
     });
     let preview = stage.preview(&days.collect::<Vec<_>>()).await;
     assert_eq!((preview.sums.len(), preview.first.len()), (200, 10));
+    let last = preview.sums.last().map(|sum| &*sum.day);
+    assert_eq!(preview.main_day(), last, "of days with as many entries it is the last one");
     assert_eq!((preview.not_summed, preview.file.entries), (60, 260));
 }
