@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use payfold_report::codes::{title, verdict_text};
 use payfold_report::finding_groups::first_decision;
 use payfold_report::money::major_named;
-use payfold_report::text::{isolated, shown};
+use payfold_report::text::{isolated, short_id, shown};
 use payfold_report::values::{OurCurrencies, ValueFormat, format_sides, source_of, what_differs};
 use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus, Side};
 
@@ -58,7 +58,10 @@ impl<'a> FindingTable<'a> {
             Head::Number("At risk"),
             Head::Text("Found"),
         ];
-        table("Findings", &heads, &html! { @for finding in findings { (self.row(finding)) } })
+        let first = findings.first().map_or("", |finding| short_id(&finding.finding_id));
+        // A page may have several such tables.
+        let label = format!("Findings from {first}");
+        table(&label, &heads, &html! { @for finding in findings { (self.row(finding)) } })
     }
 
     fn row(&self, finding: &'a FindingChanged) -> Markup {

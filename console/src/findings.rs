@@ -136,7 +136,7 @@ fn group_of(table: &FindingTable<'_>, first: &FindingChanged, group: &[&FindingC
     let risk = list_sums(&at_risk(group));
     let all: Vec<_> = group.iter().map(|finding| subject_of(finding)).collect();
     html! {
-        section aria-label=(title(first.code)) {
+        section {
             h2 {
                 (title(first.code)) " "
                 span.badge.(first.severity.as_str()) { (first.severity.as_str()) } " "

@@ -142,7 +142,7 @@ impl NoticeTable {
             rows.iter().filter(|row| is_open(row)).filter_map(|row| subject_of(row)).collect();
         let label = format!("{code} of {account}");
         html! {
-            section aria-label=(label) {
+            section {
                 h2 { code { (shown(code)) } " of " (isolated(account)) " "
                     small { (rows.len()) " on this page" } }
                 p { b { "Usually: " } (usually(code)) "." }

@@ -105,7 +105,7 @@ fn adjustments(closed: &PeriodClosed, now: &[ControlTotal]) -> Markup {
         @if changed.is_empty() {
             p { "Its totals are as they were sealed." }
         } @else {
-            div.scroll tabindex="0" role="region" aria-labelledby="closing" {
+            div.scroll tabindex="0" role="region" aria-label="Adjusted totals" {
                 table.ledger {
                     caption { "Adjustments: what has changed since the day was sealed" }
                     thead { tr {

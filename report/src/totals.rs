@@ -25,7 +25,7 @@ pub(super) fn section(report: &Report<'_>) -> Markup {
                 } }
             } @else {
                 (side_by_side(totals))
-                div.scroll tabindex="0" role="region" aria-labelledby="totals" {
+                div.scroll tabindex="0" role="region" aria-label="Control totals as a table" {
                     table.ledger {
                         caption {
                             "Count and sum by day, currency and kind, as the run found them; the \

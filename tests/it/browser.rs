@@ -2,6 +2,7 @@
 //! paid, given up, or left alone. Needs Debian's chromium and chromium-driver; without them it says
 //! so and passes, but never under CI.
 
+mod axe;
 mod console;
 mod driver;
 mod report;

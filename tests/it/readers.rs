@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::latest::{forget_orders, latest};
 use crate::rebuild::{wait_for_state, with_reason};
+use crate::support::fetched::{made, run};
 use crate::support::needs::{self, Need};
 use crate::support::pair::Pair;
 use crate::support::stack::root;
@@ -177,36 +178,10 @@ impl Reader {
     }
 }
 
-/// A folder below `target` that is made once for each content of `by`.
-fn made(name: &str, by: &Path, make: impl FnOnce(&Path)) -> PathBuf {
-    let wanted = std::fs::read_to_string(by).expect("the example is there");
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("readers-{name}"));
-    let stamp = place.join("made-by");
-    if std::fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) {
-        return place;
-    }
-    let _ = std::fs::remove_dir_all(&place);
-    std::fs::create_dir_all(&place).expect("a folder can be made");
-    make(&place);
-    std::fs::write(stamp, wanted).expect("a stamp can be written");
-    place
-}
-
 fn maven(place: &Path) -> Command {
     let mut command = Command::new("mvn");
     command.args(["--quiet", "--batch-mode"]).current_dir(place);
     command
-}
-
-fn run(command: &mut Command) {
-    let output = alone(|| command.output());
-    let output = output.unwrap_or_else(|error| panic!("{command:?} does not start: {error}"));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success(),
-        "{command:?}: {}{said}",
-        String::from_utf8_lossy(&output.stdout)
-    );
 }
 
 /// Of every order as the store has it what counts, by key.

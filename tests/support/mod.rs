@@ -5,6 +5,7 @@ pub use payfold_testing::{knobs, needs, stack};
 
 pub mod demo;
 pub mod dice;
+pub mod fetched;
 pub mod home;
 pub mod notice;
 pub mod oracle;

@@ -5,6 +5,7 @@ use fantoccini::key::Key;
 use serde_json::json;
 
 use super::SOON;
+use super::axe::Axe;
 use super::driver::{Browser, DESKTOP, PHONE};
 use crate::console::decisions::compare;
 use crate::support::system::System;
@@ -70,7 +71,7 @@ fn support_finds_an_order_with_mouse_and_keyboard() {
 #[test]
 #[ignore = "nightly: browser"]
 fn finance_decides_all_of_a_kind_at_once() {
-    let Some(browser) = Browser::start(DESKTOP) else { return };
+    let (Some(browser), Some(axe)) = (Browser::start(DESKTOP), Axe::fetch()) else { return };
     let (system, link) = demo();
     compare(&system);
     log_in(&browser, &link);
@@ -84,17 +85,20 @@ fn finance_decides_all_of_a_kind_at_once() {
     browser.click("fieldset button");
     opens(&browser, "Your ");
     browser.screenshot("console-decided");
+    axe.assert_clear(&browser, "what was decided");
     browser.click("ul.outcomes a");
     until("the finding opens", SOON, || {
         let waits = browser.ask("return document.body.innerText.includes('Another person has to')");
         (waits == true).then_some(())
     });
     browser.screenshot("console-finding");
+    axe.assert_clear(&browser, "a finding that waits for the second person");
     browser.click("nav a[href='/days']");
     opens(&browser, "Days");
     browser.screenshot("console-days");
     send_records(&browser, &system);
     browser.screenshot("console-file");
+    axe.assert_clear(&browser, "a file that replaces another");
     browser.click("form[method=post] .choice input");
     browser.click("form[method=post][action^='/files/'] button");
     until("the day opens", SOON, || {
@@ -102,6 +106,7 @@ fn finance_decides_all_of_a_kind_at_once() {
         (closes == true).then_some(())
     });
     browser.screenshot("console-day");
+    axe.assert_clear(&browser, "a day that can't be closed");
 }
 
 /// Sends the sandbox's records, with a line that can't be read, from the page of days.
@@ -117,13 +122,13 @@ fn send_records(browser: &Browser, system: &System) {
 #[test]
 #[ignore = "nightly: browser"]
 fn an_engineer_finds_why_a_notice_was_refused() {
-    let Some(browser) = Browser::start(DESKTOP) else { return };
+    let (Some(browser), Some(axe)) = (Browser::start(DESKTOP), Axe::fetch()) else { return };
     let (_system, link) = demo();
     log_in(&browser, &link);
     browser.click("nav a[href='/quarantine']");
     opens(&browser, "Quarantine");
     browser.screenshot("console-quarantine");
-    browser.click("section[aria-label^=wrong_type] tbody a");
+    browser.click("[aria-label^=wrong_type] tbody a");
     opens(&browser, "Notice ");
     browser.screenshot("console-notice");
     let page = browser.ask("return document.querySelector('main').innerText");
@@ -139,6 +144,7 @@ fn an_engineer_finds_why_a_notice_was_refused() {
         shown.as_str().is_some_and(|text| text.contains("\"amount\":\"")).then_some(())
     });
     browser.screenshot("console-bytes");
+    axe.assert_clear(&browser, "the bytes of a notice");
     browser.click("nav a[href='/partners']");
     opens(&browser, "Partners");
     browser.click("tbody a");
@@ -148,8 +154,8 @@ fn an_engineer_finds_why_a_notice_was_refused() {
 
 #[test]
 #[ignore = "nightly: browser"]
-fn every_page_fits_a_phone_in_light_and_dark() {
-    let Some(browser) = Browser::start(PHONE) else { return };
+fn every_page_fits_a_phone_and_each_reader_in_light_and_dark() {
+    let (Some(browser), Some(axe)) = (Browser::start(PHONE), Axe::fetch()) else { return };
     let (system, link) = demo();
     let home = link.split("/login").next().expect("an address");
     compare(&system);
@@ -164,6 +170,7 @@ fn every_page_fits_a_phone_in_light_and_dark() {
     browser.goto(&format!("{home}/days"));
     send_records(&browser, &system);
     let file = browser.url().split_once(home).expect("a page of the console").1.to_owned();
+    let mut broken = Vec::new();
     for scheme in ["light", "dark"] {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         browser.command("Emulation.setEmulatedMedia", json!({ "features": features }));
@@ -187,11 +194,15 @@ fn every_page_fits_a_phone_in_light_and_dark() {
             ("runbook", "/help/reference/metrics.md"),
             ("search", "/search?what=none"),
             ("unfit", "/orders?state=none"),
+            ("nowhere", "/none"),
             ("login", "/login"),
         ] {
             browser.goto(&format!("{home}{path}"));
             browser.screenshot(&format!("console-{name}-360-{scheme}"));
+            let of_page = |rule| format!("{name}, {scheme}: {rule}");
+            broken.extend(axe.violations(&browser).into_iter().map(of_page));
             assert!(browser.page_width() <= 360, "{name} is wider than the screen");
         }
     }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
 }

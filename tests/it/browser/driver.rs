@@ -149,6 +149,12 @@ impl Browser {
         self.runtime.block_on(asked).expect("scripts run")
     }
 
+    /// The value that a script gives to its last argument, a function, when it has it.
+    pub fn ask_later(&self, script: &str) -> Value {
+        let asked = self.client.execute_async(script, Vec::new());
+        self.runtime.block_on(asked).expect("scripts run")
+    }
+
     /// How wide the content is, in points.
     pub fn page_width(&self) -> u64 {
         self.ask("return document.documentElement.scrollWidth").as_u64().expect("a number")

@@ -9,6 +9,7 @@ use payfold_schemas::time::Time;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::axe::Axe;
 use super::driver::{Browser, DESKTOP, pictures};
 
 /// A day with most kinds of findings.
@@ -103,6 +104,12 @@ fn in_width(browser: &Browser, width: u64) {
     of_height(height.as_u64().expect("a number").min(12_000));
 }
 
+/// Scripts of pages are `forbidden` or `allowed`.
+fn scripts_are(browser: &Browser, word: &str) {
+    let value = word == "forbidden";
+    browser.command("Emulation.setScriptExecutionDisabled", json!({ "value": value }));
+}
+
 fn in_scheme(browser: &Browser, scheme: &str) {
     let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
     browser.command("Emulation.setEmulatedMedia", json!({ "features": features }));
@@ -142,8 +149,8 @@ fn is_legible(browser: &Browser, how: &str) {
 #[test]
 #[ignore = "nightly: browser"]
 fn a_report_is_read_from_a_file_in_any_width_and_light() {
-    let Some(browser) = Browser::start(DESKTOP) else { return };
-    browser.command("Emulation.setScriptExecutionDisabled", json!({ "value": true }));
+    let (Some(browser), Some(axe)) = (Browser::start(DESKTOP), Axe::fetch()) else { return };
+    let mut broken = Vec::new();
     let days = [
         ("report", Day::sample()),
         ("report-crowded", Day::crowded()),
@@ -151,6 +158,7 @@ fn a_report_is_read_from_a_file_in_any_width_and_light() {
         ("report-incomplete", Day::incomplete()),
     ];
     for (name, day) in days {
+        scripts_are(&browser, "forbidden");
         browser.goto(&day.saved(name));
         let loaded = browser.ask("return performance.getEntriesByType('resource').length");
         assert_eq!(loaded, 0, "it needs nothing else");
@@ -168,8 +176,12 @@ fn a_report_is_read_from_a_file_in_any_width_and_light() {
                 }
             }
             is_legible(&browser, scheme);
+            scripts_are(&browser, "allowed");
+            broken.extend(axe.violations(&browser));
+            scripts_are(&browser, "forbidden");
         }
     }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
 #[test]
