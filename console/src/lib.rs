@@ -43,6 +43,7 @@ mod redirect;
 mod refused;
 mod search;
 mod session;
+mod stuck;
 mod subject;
 mod system;
 mod table;
@@ -159,6 +160,7 @@ pub fn routes(console: &Data<Console>, config: &mut ServiceConfig) {
         .route("/logout", web::post().to(login::log_out))
         .route("/search", web::get().to(search::find))
         .route("/orders", web::get().to(orders::list))
+        .route(stuck::STUCK_PATH, web::get().to(stuck::list))
         .route("/days", web::get().to(days::list))
         .route("/days/{partner}/{day}", web::get().to(day::show))
         .route("/days/{partner}/{day}/report", web::get().to(day::report))

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::field::{UnfitField, given, text_of, time_of};
 use crate::redirect::address;
+use crate::stuck::STUCK_PATH;
 use crate::table::{Head, table};
 use crate::text::{moment, money, state};
 use crate::visit::Visit;
@@ -86,6 +87,7 @@ fn render(filter: &OrderFilter, page: &OrderPage) -> Markup {
             label { "until " input name="before" value=(filter.before) placeholder="UTC"; }
             button type="submit" { "Show" }
         }
+        p.hint { a href=(STUCK_PATH) { "Orders with an outcome that partners are asked for" } }
         @if page.orders.is_empty() {
             p {
                 @if page.next.is_some() { "None on this page; there are more to search." }

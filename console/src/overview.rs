@@ -15,6 +15,7 @@ use crate::alerts::{Alert, Urgency, Watched};
 use crate::client::EACH_MAX;
 use crate::failure;
 use crate::help::runbook;
+use crate::stuck::STUCK_PATH;
 use crate::system::{Process, ProcessProblem, System};
 use crate::table::{Head, table};
 use crate::text::{age, moment};
@@ -123,7 +124,10 @@ impl Overview {
                 div { dt { "Facts wait to be folded for" } dd { (lag) } }
                 div {
                     dt { "Questions that partners owe an answer" }
-                    dd { (of_reconcilers("payfold_reconciler_queries_waiting")) }
+                    dd {
+                        (of_reconcilers("payfold_reconciler_queries_waiting"))
+                        small { a href=(STUCK_PATH) { "stuck orders" } }
+                    }
                 }
             }
         }

@@ -311,5 +311,6 @@ fn a_partner_that_cannot_be_asked_is_not_queried_and_check_names_it() {
     home.write("payfold.toml", "[reconciler]\nquery_after = [\"2m\", \"1m\"]\n");
     let wrong = row(&home);
     assert!(wrong["result"] == "warn" && wrong.to_string().contains("query_after"), "{wrong}");
-    home.payfold(&["run", "--listen-public", "127.0.0.1:0"]).fails(&["query_after", "fix:"]);
+    let listening = ["--listen-public", "127.0.0.1:0", "--listen-admin", "127.0.0.1:0"];
+    home.payfold(&[&["run"], &listening[..]].concat()).fails(&["query_after", "fix:"]);
 }

@@ -154,6 +154,79 @@ fn an_engineer_finds_why_a_notice_was_refused() {
 
 #[test]
 #[ignore = "nightly: browser"]
+fn on_call_is_led_to_what_needs_somebody_and_decides_by_keyboard() {
+    let (Some(browser), Some(axe)) = (Browser::start(DESKTOP), Axe::fetch()) else { return };
+    let (system, link) = demo();
+    let token = system.home().data_file("admin.token");
+    let opened = system.open_order(&token, r#"{"amount":10000,"currency":"VND"}"#).json();
+    let order = opened["order"]["orderId"].as_str().expect("an id");
+    until("the order is folded", SOON, || {
+        system.payfold(&["order", "stuck"]).ok().contains(order).then_some(())
+    });
+    log_in(&browser, &link);
+    browser.click("a[href='/stuck']");
+    opens(&browser, "Stuck orders");
+    browser.screenshot("console-stuck");
+    axe.assert_clear(&browser, "stuck orders");
+    let page = browser.ask("return document.querySelector('main').innerText");
+    assert!(page.as_str().is_some_and(|page| page.contains(order)), "{order}: {page}");
+
+    browser.click("nav a[href='/']");
+    opens(&browser, "Overview");
+    browser.click(".alerts a[href^='/help/']");
+    until("the runbook is shown", SOON, || {
+        let found = browser.ask("return document.querySelector(location.hash || 'none') !== null");
+        (found == true).then_some(())
+    });
+    browser.click("nav a[href='/']");
+    opens(&browser, "Overview");
+    browser.click(".alerts a[href^='/orders?flag=']");
+    opens(&browser, "Orders");
+    browser.click("tbody a.id");
+    opens(&browser, "Order ");
+    browser.tab_to("summary");
+    browser.press(&[Key::Enter]);
+    browser.tab_to("input[name=choice]");
+    browser.type_text(" ");
+    browser.tab_to("textarea[name=reason]");
+    browser.type_text("both were delivered");
+    browser.tab_to("main fieldset button");
+    browser.press(&[Key::Enter]);
+    opens(&browser, "Your ");
+    browser.screenshot("console-flag-decided");
+    let page = browser.ask("return document.querySelector('main').innerText");
+    assert!(page.as_str().is_some_and(|page| page.contains("waits for a second person")), "{page}");
+}
+
+#[test]
+#[ignore = "nightly: browser"]
+fn an_admin_sees_who_did_what_and_makes_a_build() {
+    let Some(browser) = Browser::start(DESKTOP) else { return };
+    let (system, link) = demo();
+    compare(&system);
+    log_in(&browser, &link);
+    browser.click("nav a[href='/builds']");
+    opens(&browser, "Builds");
+    browser.click("summary");
+    browser.click("textarea");
+    browser.type_text("the rules changed");
+    browser.click("main form button");
+    until("the build has started", SOON, || {
+        let said = browser.ask("return document.body.innerText.includes('Build 2 has started.')");
+        (said == true).then_some(())
+    });
+    browser.screenshot("console-build");
+    browser.click("nav a[href='/people']");
+    opens(&browser, "People");
+    browser.screenshot("console-people");
+    let page = browser.ask("return document.querySelector('main').innerText");
+    for said in ["the rules changed", "local", "copy.jsonl"] {
+        assert!(page.as_str().is_some_and(|page| page.contains(said)), "{said}: {page}");
+    }
+}
+
+#[test]
+#[ignore = "nightly: browser"]
 fn every_page_fits_a_phone_and_each_reader_in_light_and_dark() {
     let (Some(browser), Some(axe)) = (Browser::start(PHONE), Axe::fetch()) else { return };
     let (system, link) = demo();
@@ -177,6 +250,7 @@ fn every_page_fits_a_phone_and_each_reader_in_light_and_dark() {
         for (name, path) in [
             ("overview", "/"),
             ("orders", "/orders"),
+            ("stuck", "/stuck"),
             ("order", &*format!("/orders/sandbox/DEMO/{order}")),
             ("findings", "/findings"),
             ("finding", &*format!("/findings/{finding}")),

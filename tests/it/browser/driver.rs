@@ -122,6 +122,19 @@ impl Browser {
         self.type_text(&keys);
     }
 
+    /// Moves the focus with the keyboard alone until it is on such an element.
+    pub fn tab_to(&self, css: &str) {
+        const STOPS_MAX: usize = 100;
+        let is_there = format!("return document.activeElement.matches({css:?})");
+        for _ in 0..STOPS_MAX {
+            self.press(&[Key::Tab]);
+            if self.ask(&is_there) == true {
+                return;
+            }
+        }
+        panic!("{STOPS_MAX} stops of the keyboard do not lead to {css}");
+    }
+
     /// Types into the element that has the focus.
     pub fn type_text(&self, text: &str) {
         self.runtime.block_on(async {

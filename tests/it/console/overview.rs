@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::decisions::compare;
-use super::{Visitor, token_of};
+use super::{SOON, Visitor, token_of};
 use crate::support::system::{Home, System};
+use crate::support::waits::until;
 
 /// The names of what needs somebody, without what depends on the machine.
 fn needs(page: &Value) -> Vec<&str> {
@@ -114,4 +115,27 @@ fn a_process_that_does_not_answer_is_named() {
     for said in ["has the role: ingest, projector, reconciler", "The quarantine can't be read"] {
         assert!(text.contains(said), "{said}: {text}");
     }
+}
+
+#[test]
+fn stuck_orders_are_listed_with_what_is_asked() {
+    let system = System::demo();
+    let visitor = Visitor::log_in(&system, &token_of(&system, "vic", "viewer"));
+    assert!(visitor.get("/stuck").text().contains("No order is stuck."));
+    let token = system.home().data_file("admin.token");
+    let opened = system.open_order(&token, r#"{"amount":10000,"currency":"VND"}"#).json();
+    let path =
+        format!("/orders/sandbox/DEMO/{}", opened["order"]["orderId"].as_str().expect("an id"));
+    let page = until("the order is listed", SOON, || {
+        Some(visitor.get("/stuck").text()).filter(|page| page.contains(&path))
+    });
+    for said in [&*path, "PENDING", " times", "Next question"] {
+        assert!(page.contains(said), "{said}: {page}");
+    }
+    let listed = system.payfold(&["order", "stuck", "--output", "json"]).json();
+    let orders = visitor.json("/stuck").json()["orders"].clone();
+    assert_eq!(orders[0]["orderId"], listed[0]["orderId"], "{orders}");
+    let of_other = visitor.json("/stuck?partner=other").json();
+    assert_eq!(of_other["orders"], serde_json::json!([]), "only one partner's: {of_other}");
+    assert_eq!(visitor.get("/stuck?partner=../x").status, 400);
 }

@@ -1,0 +1,128 @@
+//! Owns the list of stuck orders: those with an outcome that partners are asked for.
+
+use actix_web::web::Query;
+use actix_web::{Error, HttpResponse};
+use maud::{Markup, html};
+use payfold_api::reads::STUCK;
+use payfold_report::codes::title;
+use payfold_report::text::isolated;
+use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::time::Time;
+use payfold_views::stuck::{ListStuck, StuckPage, StuckRow};
+use serde::{Deserialize, Serialize};
+
+use crate::field::{UnfitField, given, text_of};
+use crate::redirect::address;
+use crate::table::{Head, table};
+use crate::text::{age, moment, state};
+use crate::visit::Visit;
+
+/// The path of the list.
+pub(crate) const STUCK_PATH: &str = "/stuck";
+/// The most orders of a page.
+const PAGE_ORDERS: usize = 100;
+
+/// Which stuck orders are shown. An empty text filters nothing.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct StuckSelection {
+    partner: String,
+    after: String,
+}
+
+impl StuckSelection {
+    /// The selection as the admin listener takes it. Errors: what is wrong with which field.
+    fn parse(&self) -> Result<ListStuck, UnfitField> {
+        Ok(ListStuck {
+            partner: given(&self.partner, |text| PartnerCode::parse(text).ok(), "a partner")?,
+            limit: Some(PAGE_ORDERS),
+            after: text_of(&self.after),
+        })
+    }
+}
+
+/// Lists stuck orders.
+pub(crate) async fn list(
+    visit: Visit,
+    selection: Query<StuckSelection>,
+) -> Result<HttpResponse, Error> {
+    let asked = visit.selected(selection.parse())?;
+    let page = visit.call(&STUCK, &[], &asked).await?;
+    let now = (visit.console.now)();
+    Ok(visit.answer("Stuck orders", &page, || render(&selection, &page, now)))
+}
+
+fn render(selection: &StuckSelection, page: &StuckPage, now: Time) -> Markup {
+    html! {
+        h1 { "Stuck orders" }
+        p {
+            "The outcome of these is not known for sure, so their partners are asked, less and \
+             less often. An answer settles an order by itself. Where no question is left, or the \
+             partner takes none, ask its support, and decide what the order's page says."
+        }
+        form.filter action=(STUCK_PATH) {
+            label { "Partner " input name="partner" value=(selection.partner); }
+            button type="submit" { "Show" }
+        }
+        @if page.orders.is_empty() {
+            p {
+                @if page.next.is_some() { "None on this page; there are more to search." }
+                @else { "No order is stuck." }
+            }
+        } @else {
+            (orders(&page.orders, now))
+        }
+        @if let Some(after) = &page.next {
+            @let next = StuckSelection { after: after.clone(), ..selection.clone() };
+            p { a.next rel="next" href=(address(STUCK_PATH, &next)) { "Next page" } }
+        }
+    }
+}
+
+fn orders(rows: &[StuckRow], now: Time) -> Markup {
+    let heads = [
+        Head::Text("State"),
+        Head::Text("Order"),
+        Head::Text("Because of"),
+        Head::Text("For"),
+        Head::Text("Asked"),
+        Head::Text("Next question"),
+        Head::Text("Findings"),
+    ];
+    table("Stuck orders", &heads, &html! { @for stuck in rows { (row(stuck, now)) } })
+}
+
+fn row(stuck: &StuckRow, now: Time) -> Markup {
+    let StuckRow { query, partner, merchant_code, order_id, findings, codes, .. } = stuck;
+    html! {
+        tr {
+            td { (state(stuck.state)) }
+            th scope="row" {
+                a.id href={ "/orders/" (partner) "/" (merchant_code) "/" (order_id) } { (order_id) }
+                small { (partner) "/" (merchant_code) }
+            }
+            td { (isolated(&query.reason)) }
+            td {
+                (age(now.nanos_since(query.since) as f64 / 1e9))
+                small { "since " (moment(query.since)) }
+            }
+            td {
+                @match query.queries_due.zip(query.queries_planned) {
+                    Some((due, planned)) => { (due) " of " (planned) " times" }
+                    None => "the partner takes no questions",
+                }
+            }
+            td {
+                @match query.next_query {
+                    Some(next) => (moment(next)),
+                    None => "none is left",
+                }
+            }
+            td {
+                @for (finding, code) in findings.iter().zip(codes) {
+                    a href={ "/findings/" (finding) } { (title(*code)) } " "
+                }
+            }
+        }
+    }
+}
