@@ -5,6 +5,7 @@
 
 use payfold_partners::token::Permission;
 pub use payfold_reconcile::preview::{LeftOutLines, RecordsPreview, RecordsSum};
+use payfold_schemas::digest::Digest;
 use payfold_schemas::run::{PeriodClosed, RunEnded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ pub const COMPARE: Call<CompareFile, Ticket> = Call::upload(
 pub const PREVIEW: Call<PreviewFile, Ticket> = Call::upload(
     Permission::Settle,
     "/v1/reconcile/{partner}/preview",
-    "Reads the records in the body without comparing them, and keeps them for an hour",
+    "Reads the records in the body without comparing them, and keeps them for an hour at most",
 )
 .answered_with(202);
 pub const PREVIEWED: Call<Nothing, PreviewState> = Call::get(
@@ -75,9 +76,9 @@ pub struct PreviewFile {
 pub struct ComparePreviewed {
     /// The day in the zone of the partner's records, such as 2026-01-31.
     pub day: String,
-    /// Whether it replaces records of the day that have another name.
-    #[serde(default)]
-    pub replace: bool,
+    /// The SHA-256 of the records with another name that the day was compared with, if these are to
+    /// be replaced; refused if the day has others by now.
+    pub replaces: Option<Digest>,
 }
 
 /// The progress or result of a preview.

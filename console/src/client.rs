@@ -28,6 +28,9 @@ const CONNECT_MAX: Duration = Duration::from_secs(3);
 /// The codes of a listener in a process without the role for a call.
 const NO_ROLE: [&str; 3] = ["no_orders", "no_reconciler", "no_projector"];
 
+/// The codes of a listener that does not have what another may have: tickets are known to one.
+const NOT_HERE: [&str; 2] = ["no_such_run", "no_such_file"];
+
 /// The admin listeners.
 pub(crate) struct ApiClient {
     http: Client,
@@ -90,7 +93,7 @@ impl<'c> PersonalClient<'c> {
         names: &[&str],
         request: &Q,
     ) -> Result<A, CallError> {
-        self.ask(call, names, request).await?.answer
+        self.ask(call, names, request, &[&NO_ROLE[..], &NOT_HERE].concat()).await?.answer
     }
 
     /// Sends a file to the first listener that can be reached and compares records. That one is
@@ -102,7 +105,7 @@ impl<'c> PersonalClient<'c> {
         request: &Q,
         file: Body,
     ) -> Result<A, CallError> {
-        let listener = self.ask(&RUN, &["none"], &Nothing {}).await?;
+        let listener = self.ask(&RUN, &["none"], &Nothing {}, &NO_ROLE).await?;
         if let Err(CallError::NoSession) = listener.answer {
             return Err(CallError::NoSession);
         }
@@ -134,13 +137,14 @@ impl<'c> PersonalClient<'c> {
         future::join_all(asked).await
     }
 
-    /// The answer of the first listener that can be reached and runs the role for a call. Errors:
-    /// there is none.
+    /// The answer of the first listener that can be reached and does not refuse with one of the
+    /// codes `elsewhere`. Errors: there is none.
     async fn ask<Q: Serialize, A: DeserializeOwned>(
         &self,
         call: &Call<Q, A>,
         names: &[&str],
         request: &Q,
+        elsewhere: &[&str],
     ) -> Result<Answered<'_, A>, CallError> {
         let path = path_of(call, names)?;
         let mut last = None;
@@ -156,7 +160,7 @@ impl<'c> PersonalClient<'c> {
                 Err(error) => return Err(CallError::NoAnswer(said(&error))),
             };
             match read(response).await {
-                Err(CallError::Refused(status, problem)) if NO_ROLE.contains(&&*problem.code) => {
+                Err(CallError::Refused(status, problem)) if elsewhere.contains(&&*problem.code) => {
                     outweigh(&mut last, CallError::Refused(status, problem));
                 }
                 // Its vault may be another one: a projector needs none.

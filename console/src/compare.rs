@@ -181,7 +181,7 @@ pub(crate) async fn show(
                     code { "--replace" } " is “It replaces …” there."
                 }
                 @if of.is_kept() {
-                    p { a href=(of.path()) { "Back to the file, which is still here" } }
+                    p { a href=(of.path()) { "Back to the file" } }
                 }
                 p { a href="/days" { "Back to the days" } }
             }

@@ -11,14 +11,13 @@ use payfold_api::call::Nothing;
 use payfold_api::reads::PERIODS;
 use payfold_api::reconcile::PREVIEW;
 use payfold_report::text::{count, isolated};
-use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::run::RunResult;
 use payfold_schemas::time::Time;
 use payfold_views::periods::{ListPeriods, PeriodRow, Periods};
 use serde::{Deserialize, Serialize};
 
 use crate::compare;
-use crate::field::{UnfitField, day_given, given};
+use crate::field::{UnfitField, day_given, partner_given};
 use crate::redirect::address;
 use crate::table::{Head, table};
 use crate::visit::Visit;
@@ -43,7 +42,7 @@ impl DaySelection {
     /// The selection as the admin listener takes it. Errors: what is wrong with which field.
     fn parse(&self) -> Result<ListPeriods, UnfitField> {
         Ok(ListPeriods {
-            partner: given(&self.partner, |text| PartnerCode::parse(text).ok(), "a partner")?,
+            partner: partner_given(&self.partner)?,
             before: day_given(&self.before)?,
             limit: Some(PAGE_DAYS + 1),
             ..ListPeriods::default()
@@ -59,9 +58,11 @@ pub(crate) async fn list(
     let asked = visit.selected(selection.parse())?;
     let periods = visit.call(&PERIODS, &[], &asked).await?;
     let accounts = match selection.is_first_page() && visit.session.may(&PREVIEW) {
-        true => visit.call(&ACCOUNTS, &[], &Nothing {}).await?.accounts,
-        false => Vec::new(),
+        // Without an answer the partner can be written.
+        true => visit.client().call(&ACCOUNTS, &[], &Nothing {}).await.map(|known| known.accounts),
+        false => Ok(Vec::new()),
     };
+    let accounts = accounts.unwrap_or_default();
     let codes: BTreeSet<_> = accounts.iter().map(|account| account.partner.as_str()).collect();
     let codes: Vec<_> = codes.into_iter().collect();
     Ok(visit.answer("Days", &periods, || render(&visit, &selection, &periods, &codes)))

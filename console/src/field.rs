@@ -53,3 +53,8 @@ pub(crate) fn partner_of(text: &str) -> Result<PartnerCode, UnfitField> {
     let unfit = |_| UnfitField(text.to_owned(), "the code of a partner");
     PartnerCode::parse(text.trim()).map_err(unfit)
 }
+
+/// The partner of a field, if it is given. Errors: there is no such code.
+pub(crate) fn partner_given(text: &str) -> Result<Option<PartnerCode>, UnfitField> {
+    given(text, |text| PartnerCode::parse(text).ok(), "a partner")
+}

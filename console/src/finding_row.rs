@@ -59,8 +59,9 @@ impl<'a> FindingTable<'a> {
             Head::Text("Found"),
         ];
         let first = findings.first().map_or("", |finding| short_id(&finding.finding_id));
-        // A page may have several such tables.
-        let label = format!("Findings from {first}");
+        // A page may have several tables of one kind.
+        let kind = findings.first().map_or("Findings", |finding| title(finding.code));
+        let label = format!("{kind}, from {first}");
         table(&label, &heads, &html! { @for finding in findings { (self.row(finding)) } })
     }
 

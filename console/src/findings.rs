@@ -11,13 +11,12 @@ use payfold_report::finding_groups::{FindingGroups, alike, at_risk};
 use payfold_report::money::list_sums;
 use payfold_report::values::OurCurrencies;
 use payfold_schemas::finding::{Code, FindingChanged, FindingStatus};
-use payfold_schemas::ids::PartnerCode;
 use payfold_views::findings::{FindingPage, ListFindings};
 use serde::{Deserialize, Serialize};
 
 use crate::choice::Choice;
 use crate::decide::{DECISIONS, DecisionFields};
-use crate::field::{UnfitField, day_of, given, text_of};
+use crate::field::{UnfitField, day_of, given, partner_given, text_of};
 use crate::finding_row::{FindingTable, action, subject_of};
 use crate::redirect::address;
 use crate::session::Session;
@@ -44,7 +43,7 @@ impl FindingSelection {
     fn parse(&self) -> Result<ListFindings, UnfitField> {
         Ok(ListFindings {
             open: self.status != "all",
-            partner: given(&self.partner, |text| PartnerCode::parse(text).ok(), "a partner")?,
+            partner: partner_given(&self.partner)?,
             day: given(&self.day, day_of, "a day, such as 2026-01-31")?,
             code: given(&self.code, Code::parse, "a kind, such as MISSING_HERE")?,
             limit: Some(PAGE_ROWS),

@@ -4,9 +4,10 @@
 //! browser, so that any process with the same session key serves them.
 //!
 //! `session` is that cookie, `gate` what every request passes, `client` how admin listeners are
-//! asked, `page` the frame of a page. `login`, `overview`, `orders`, `order`, `search`, `findings`,
-//! `finding`, `days`, `day`, `quarantine`, `notice`, `bytes`, `partners`, `partner`, `builds`,
-//! `people` and `help` are the pages, `decide` and `compare` what people send from them.
+//! asked, `page` the frame of a page. `login`, `overview`, `orders`, `order`, `stuck`, `search`,
+//! `findings`, `finding`, `days`, `day`, `preview`, `quarantine`, `notice`, `bytes`, `partners`,
+//! `partner`, `builds`, `people` and `help` are the pages, `decide`, `compare` and `upload` what
+//! people send from them.
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(unreachable_pub))]
 

@@ -4,6 +4,7 @@
 use actix_web::http::header;
 use actix_web::web::{Form, Path, Query};
 use actix_web::{Error, HttpResponse};
+use chrono::NaiveDate;
 use maud::{Markup, html};
 use payfold_api::call::Nothing;
 use payfold_api::reads::PERIODS;
@@ -12,14 +13,14 @@ use payfold_api::reconcile::{
     RecordsSum, Ticket,
 };
 use payfold_report::money::major;
-use payfold_report::text::{count, counted, isolated, whole};
+use payfold_report::text::{count, counted, isolated, shown, whole};
 use payfold_schemas::finding::BookLine;
-use payfold_schemas::run::{RecordsFile, RunResult};
+use payfold_schemas::run::RecordsFile;
 use payfold_views::periods::{ListPeriods, PeriodRow};
 use serde::{Deserialize, Serialize};
 
 use crate::compare::{FILES, OfFile, RELOAD, shown_at};
-use crate::field::day_given;
+use crate::field::{day_given, given};
 use crate::table::{Head, table};
 use crate::text::{moment, money};
 use crate::visit::Visit;
@@ -36,8 +37,9 @@ pub(crate) struct FileDay {
 pub(crate) struct Comparing {
     post_token: String,
     day: String,
+    /// The SHA-256 of the records that it may replace.
     #[serde(default)]
-    replace: String,
+    replaces: String,
 }
 
 /// Shows how a file is read.
@@ -71,7 +73,7 @@ pub(crate) async fn show(
             let day = asked.or_else(|| preview.main_day().map(str::to_owned));
             let before = visit.compared_before(preview, day.as_deref()).await?;
             let page = FilePage { visit: &visit, ticket: &ticket, preview, day, before };
-            Ok(visit.answer(&preview.file.name, &state, || page.render()))
+            Ok(visit.answer(&shown(&preview.file.name), &state, || page.render()))
         }
     }
 }
@@ -84,7 +86,8 @@ pub(crate) async fn compare(
 ) -> Result<HttpResponse, Error> {
     visit.assert_own_page(&form.post_token)?;
     let day = visit.selected(day_given(&form.day))?.unwrap_or_default();
-    let request = ComparePreviewed { day: day.clone(), replace: !form.replace.is_empty() };
+    let replaces = given(&form.replaces, |text| text.parse().ok(), "a digest of records");
+    let request = ComparePreviewed { day: day.clone(), replaces: visit.selected(replaces)? };
     let run = visit.call(&COMPARE_PREVIEWED, &[&ticket], &request).await?;
     let Ticket { ticket: run } = run;
     Ok(shown_at(&run, &OfFile { file: ticket.into_inner(), day }))
@@ -127,8 +130,10 @@ impl FilePage<'_> {
             p.over { "A file of " (partner) ", with days in " (zone) }
             h1 { (isolated(&file.name)) }
             (self.verdict())
-            (figures(file, left_out))
-            @if self.preview.trusted { (self.day()) }
+            @if self.preview.trusted {
+                (figures(file, left_out))
+                (self.day())
+            }
             p { a href="/days" { "Send another file" } }
             @if !file.bad_lines.is_empty() { (bad_lines(file)) }
             @if !self.preview.sums.is_empty() { (sums(self.preview)) }
@@ -156,8 +161,8 @@ impl FilePage<'_> {
                     }
                 } @else if !problems.is_empty() {
                     p {
-                        "It can be compared. What the other lines show counts, but nothing that \
-                         was found before is cleared, and the day can’t be closed."
+                        "It can be compared. What its other lines show counts; that something is \
+                         missing does not, and the day can’t be closed."
                     }
                 }
             }
@@ -183,16 +188,26 @@ impl FilePage<'_> {
     /// What the file has of a day, and the form that has it compared.
     fn of_day(&self, day: &str) -> Markup {
         let (entries, all) = (self.preview.entries_of(day), self.preview.file.entries);
+        let distant =
+            all - beside(day).map(|day| self.preview.entries_of(&day)).iter().sum::<u64>();
         html! {
-            @if entries == 0 {
+            @if entries == 0 && self.preview.not_dated == 0 {
                 p.said role="alert" {
-                    "No entry of this file is of " (day) ". Every payment of that day would be \
-                     missing on the partner’s side."
+                    "No entry of this file is of " (day) "."
+                    @if self.preview.problems.is_empty() {
+                        " Every payment of that day would be missing on the partner’s side."
+                    }
                 }
             } @else {
                 p {
                     (counted(entries, "entry")) " of " (count(all)) " " (is_are(entries))
                     " of that day."
+                }
+                @if distant > 0 {
+                    p.said role="alert" {
+                        (counted(distant, "entry")) " " (is_are(distant)) " neither of that day \
+                         nor of the days beside it: what they list becomes a finding."
+                    }
                 }
             }
             @if let Some(before) = &self.before { (self.before(before)) }
@@ -222,11 +237,13 @@ impl FilePage<'_> {
             form method="post" action=(self.path()) {
                 input type="hidden" name="post_token" value=(session.post_token);
                 input type="hidden" name="day" value=(day);
-                @if let Some(name) = self.replaced() {
+                @if let Some(known) = self.replaced() {
                     p { label.choice {
-                        input type="checkbox" name="replace" value="yes" required;
-                        " It replaces " (isolated(name)) ": payments that only that one lists \
-                         become missing"
+                        input type="checkbox" name="replaces" value=(known.sha256) required;
+                        " It replaces " (isolated(&known.name))
+                        @if self.preview.problems.is_empty() {
+                            ": payments that only that one lists become missing"
+                        }
                     } }
                 }
                 p { button type="submit" { "Compare" } }
@@ -234,15 +251,20 @@ impl FilePage<'_> {
         }
     }
 
-    /// The records of the day that have another name and content, if there are complete ones.
-    fn replaced(&self) -> Option<&str> {
-        let (file, run) = (&self.preview.file, &self.before.as_ref()?.run);
-        let known = &run.records;
-        let is_replaced = run.result == RunResult::Complete
-            && known.name != file.name
-            && known.sha256 != file.sha256;
-        is_replaced.then_some(&*known.name)
+    /// The records of the day that it would replace.
+    fn replaced(&self) -> Option<&RecordsFile> {
+        let run = &self.before.as_ref()?.run;
+        run.is_replaced_by(&self.preview.file).then_some(&run.records)
     }
+}
+
+/// A day, and those before and after it.
+fn beside(day: &str) -> [String; 3] {
+    let date: Option<NaiveDate> = day.parse().ok();
+    let text = |date: Option<NaiveDate>| date.map(|date| date.to_string()).unwrap_or_default();
+    let (before, after) =
+        (date.and_then(|date| date.pred_opt()), date.and_then(|date| date.succ_opt()));
+    [day.to_owned(), text(before), text(after)]
 }
 
 fn is_are(number: u64) -> &'static str {
@@ -272,6 +294,9 @@ fn figures(file: &RecordsFile, left_out: &[LeftOutLines]) -> Markup {
 pub(crate) fn bad_lines(file: &RecordsFile) -> Markup {
     html! {
         h2 { "Lines that can’t be read" }
+        @if file.bad as usize > file.bad_lines.len() {
+            p { "The first " (file.bad_lines.len()) " of " (count(file.bad)) "." }
+        }
         ul.flags {
             @for bad in &file.bad_lines {
                 li { "line " (bad.line) ": " (isolated(&bad.problem)) }
@@ -297,7 +322,10 @@ fn sums(preview: &RecordsPreview) -> Markup {
         h2 { "Sums" }
         (table("Sums", &heads, &rows))
         @if preview.not_summed > 0 {
-            p { (counted(preview.not_summed, "entry")) " of further days are not shown." }
+            p {
+                (counted(preview.not_summed, "entry")) " " (is_are(preview.not_summed))
+                " in none of these sums."
+            }
         }
     }
 }

@@ -9,14 +9,13 @@ use maud::{Markup, html};
 use payfold_api::quarantine::DECIDE;
 use payfold_api::reads::NOTICES;
 use payfold_report::text::{isolated, shown};
-use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::release::{NoticeDecided, NoticeVerdict};
 use payfold_views::quarantine::{ListNotices, NoticePage, QuarantineRow};
 use serde::{Deserialize, Serialize};
 
 use crate::choice::Choice;
 use crate::decide::{DECISIONS, DecisionFields};
-use crate::field::{UnfitField, given, text_of};
+use crate::field::{UnfitField, partner_given, text_of};
 use crate::redirect::address;
 use crate::refused::{action, usually};
 use crate::session::Session;
@@ -43,7 +42,7 @@ pub(crate) struct NoticeSelection {
 impl NoticeSelection {
     /// The selection as the admin listener takes it. Errors: what is wrong with which field.
     fn parse(&self) -> Result<ListNotices, UnfitField> {
-        let partner = given(&self.partner, |text| PartnerCode::parse(text).ok(), "a partner")?;
+        let partner = partner_given(&self.partner)?;
         Ok(ListNotices {
             partner: partner.map(|partner| partner.to_string()),
             code: text_of(self.code.trim()),

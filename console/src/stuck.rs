@@ -6,12 +6,11 @@ use maud::{Markup, html};
 use payfold_api::reads::STUCK;
 use payfold_report::codes::title;
 use payfold_report::text::isolated;
-use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::time::Time;
 use payfold_views::stuck::{ListStuck, StuckPage, StuckRow};
 use serde::{Deserialize, Serialize};
 
-use crate::field::{UnfitField, given, text_of};
+use crate::field::{UnfitField, partner_given, text_of};
 use crate::redirect::address;
 use crate::table::{Head, table};
 use crate::text::{age, moment, state};
@@ -34,7 +33,7 @@ impl StuckSelection {
     /// The selection as the admin listener takes it. Errors: what is wrong with which field.
     fn parse(&self) -> Result<ListStuck, UnfitField> {
         Ok(ListStuck {
-            partner: given(&self.partner, |text| PartnerCode::parse(text).ok(), "a partner")?,
+            partner: partner_given(&self.partner)?,
             limit: Some(PAGE_ORDERS),
             after: text_of(&self.after),
         })
@@ -67,7 +66,7 @@ fn render(selection: &StuckSelection, page: &StuckPage, now: Time) -> Markup {
         @if page.orders.is_empty() {
             p {
                 @if page.next.is_some() { "None on this page; there are more to search." }
-                @else { "No order is stuck." }
+                @else { "No order that is young enough to be asked about is stuck." }
             }
         } @else {
             (orders(&page.orders, now))
@@ -85,7 +84,7 @@ fn orders(rows: &[StuckRow], now: Time) -> Markup {
         Head::Text("Order"),
         Head::Text("Because of"),
         Head::Text("For"),
-        Head::Text("Asked"),
+        Head::Text("Due so far"),
         Head::Text("Next question"),
         Head::Text("Findings"),
     ];
@@ -108,7 +107,7 @@ fn row(stuck: &StuckRow, now: Time) -> Markup {
             }
             td {
                 @match query.queries_due.zip(query.queries_planned) {
-                    Some((due, planned)) => { (due) " of " (planned) " times" }
+                    Some((due, planned)) => { (due) " of " (planned) " questions" }
                     None => "the partner takes no questions",
                 }
             }

@@ -23,7 +23,7 @@ use super::ledger::{Ledger, PartnerDay};
 use super::partner_accounts::PartnerAccounts;
 use super::publish::{append, catch_up, message, publish_spilled, wait_until_folded};
 use super::record_lines::{self, ReadFile, RecordLines};
-use super::request::{NamedFile, RecordsSource, RunRequest};
+use super::request::{NamedFile, RecordsSource, Replaceable, RunRequest};
 use super::setup::{ReconcileSetup, RunProgress};
 use super::spill_file::SpillFile;
 use super::terms::PartnerTerms;
@@ -132,11 +132,12 @@ fn check_not_replacing(
     file: &RecordsFile,
 ) -> Result<(), ReconcileError> {
     let before = ledger.run_of(&(request.partner.clone(), day.to_string()));
-    let is_replaced = |run: &&RunEnded| {
-        let known = &run.records;
-        run.result == RunResult::Complete && known.name != file.name && known.sha256 != file.sha256
+    let may_replace = |run: &RunEnded| match request.replace {
+        Replaceable::No => false,
+        Replaceable::Any => true,
+        Replaceable::Only(sha256) => run.records.sha256 == sha256,
     };
-    let Some(before) = before.filter(is_replaced).filter(|_| !request.replace) else {
+    let Some(before) = before.filter(|run| run.is_replaced_by(file) && !may_replace(run)) else {
         return Ok(());
     };
     let (before, name) = (&before.records.name, &file.name);

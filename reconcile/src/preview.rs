@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use chrono::NaiveDate;
 use chrono_tz::Tz;
 use payfold_schemas::finding::BookLine;
 use payfold_schemas::ids::PartnerCode;
@@ -15,12 +16,14 @@ use serde::{Deserialize, Serialize};
 use super::day_rules::day_of;
 use super::error::ReconcileError;
 use super::partner_accounts::PartnerAccounts;
-use super::record_lines::{GoodLine, ReadFile, read_file};
+use super::record_lines::{FileLine, ReadFile, read_file};
 use super::request::NamedFile;
 use super::totals::add;
 
 /// Entries that are shown as they are read.
 const FIRST_ENTRIES: usize = 10;
+/// Days of which the entries are counted.
+const DAYS_MAX: usize = 4_000;
 /// Sums of days, statuses and currencies that are shown; more entries are only counted.
 const SUMS_MAX: usize = 200;
 /// Reasons to leave lines out that are shown.
@@ -39,8 +42,12 @@ pub struct RecordsPreview {
     /// Whether the file has the format that the profile describes. If not, nothing of it is
     /// compared, and there are no entries here.
     pub trusted: bool,
-    /// Why a run with this file would be incomplete; empty if it would not.
+    /// Why a run would be incomplete for this file's sake; empty if it would not.
     pub problems: Vec<String>,
+    /// The number of entries of each day.
+    pub days: Vec<DayEntries>,
+    /// The number of entries of further days, because there are too many days.
+    pub not_dated: u64,
     /// Number and sum of the entries of each day, status and currency.
     pub sums: Vec<RecordsSum>,
     /// The number of entries that are in none of the sums, because there are too many sums.
@@ -49,6 +56,16 @@ pub struct RecordsPreview {
     pub left_out: Vec<LeftOutLines>,
     /// The first entries.
     pub first: Vec<BookLine>,
+}
+
+/// The number of entries of a day.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DayEntries {
+    /// The day in the partner's zone, `2026-01-31`.
+    pub day: String,
+    /// The number of entries.
+    pub entries: u64,
 }
 
 /// Number and sum of the entries of one day, status and currency.
@@ -78,16 +95,12 @@ pub struct LeftOutLines {
 impl RecordsPreview {
     /// The day with the most entries; of several such days the last one. `None` without entries.
     pub fn main_day(&self) -> Option<&str> {
-        let mut entries = BTreeMap::<&str, u64>::new();
-        for sum in &self.sums {
-            *entries.entry(&sum.day).or_default() += sum.sum.count;
-        }
-        entries.into_iter().max_by_key(|(_, count)| *count).map(|(day, _)| day)
+        self.days.iter().max_by_key(|of| (of.entries, &of.day)).map(|of| &*of.day)
     }
 
     /// The number of entries of a day.
     pub fn entries_of(&self, day: &str) -> u64 {
-        self.sums.iter().filter(|sum| sum.day == day).map(|sum| sum.sum.count).sum()
+        self.days.iter().find(|of| of.day == day).map_or(0, |of| of.entries)
     }
 }
 
@@ -111,11 +124,13 @@ pub(crate) fn preview(
         lines = PreviewLines::default();
     }
     let sums = lines.sums.into_iter().map(|((day, status, currency), sum)| RecordsSum {
-        day,
+        day: day.to_string(),
         status,
         currency,
         sum,
     });
+    let days =
+        lines.days.into_iter().map(|(day, entries)| DayEntries { day: day.to_string(), entries });
     let left_out = lines.left_out.into_iter().map(|(why, lines)| LeftOutLines { why, lines });
     Ok(RecordsPreview {
         partner: accounts.partner.clone(),
@@ -123,6 +138,8 @@ pub(crate) fn preview(
         file,
         trusted,
         problems,
+        days: days.collect(),
+        not_dated: lines.not_dated,
         sums: sums.collect(),
         not_summed: lines.not_summed,
         left_out: left_out.collect(),
@@ -133,35 +150,45 @@ pub(crate) fn preview(
 /// What is shown of the lines so far. Memory does not grow with the file.
 #[derive(Default)]
 struct PreviewLines {
-    sums: BTreeMap<(String, Status, Currency), Sum>,
+    days: BTreeMap<NaiveDate, u64>,
+    not_dated: u64,
+    sums: BTreeMap<(NaiveDate, Status, Currency), Sum>,
     not_summed: u64,
     left_out: BTreeMap<String, u64>,
     first: Vec<BookLine>,
 }
 
 impl PreviewLines {
-    fn take(&mut self, line: GoodLine, zone: Tz) {
+    fn take(&mut self, line: FileLine, zone: Tz) {
         match line {
-            GoodLine::Entry(_, line) => self.entry(line, zone),
-            GoodLine::LeftOut(why) => {
-                if let Some(lines) = self.left_out.get_mut(&why) {
+            FileLine::Entry(_, line) => self.entry(line, zone),
+            FileLine::LeftOut(why) => {
+                if let Some(lines) = entry_of(&mut self.left_out, why, REASONS_MAX) {
                     *lines += 1;
-                } else if self.left_out.len() < REASONS_MAX {
-                    self.left_out.insert(why, 1);
                 }
             }
+            FileLine::Bad => {}
         }
     }
 
     fn entry(&mut self, line: BookLine, zone: Tz) {
-        let key = (day_of(line.at, zone).to_string(), line.status, line.currency);
-        let is_shown = self.sums.len() < SUMS_MAX || self.sums.contains_key(&key);
-        match is_shown {
-            true => add(self.sums.entry(key).or_default(), line.amount),
-            false => self.not_summed += 1,
+        let day = day_of(line.at, zone);
+        match entry_of(&mut self.days, day, DAYS_MAX) {
+            Some(entries) => *entries += 1,
+            None => self.not_dated += 1,
+        }
+        match entry_of(&mut self.sums, (day, line.status, line.currency), SUMS_MAX) {
+            Some(sum) => add(sum, line.amount),
+            None => self.not_summed += 1,
         }
         if self.first.len() < FIRST_ENTRIES {
             self.first.push(line);
         }
     }
+}
+
+/// The value of a key; `None` if it is a new one and there are enough.
+fn entry_of<K: Ord, V: Default>(map: &mut BTreeMap<K, V>, key: K, most: usize) -> Option<&mut V> {
+    let has_room = map.len() < most || map.contains_key(&key);
+    has_room.then(|| map.entry(key).or_default())
 }

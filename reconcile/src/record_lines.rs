@@ -20,12 +20,14 @@ use super::request::{NamedFile, QUERIES, SurveyResult};
 /// Bad lines that are reported one by one; more are only counted.
 const BAD_LINES_MAX: usize = 100;
 
-/// A line of a file that is not bad.
-pub(crate) enum GoodLine {
+/// A line of a file.
+pub(crate) enum FileLine {
     /// An entry, and the key of its group.
     Entry(Vec<u8>, BookLine),
     /// A line that is no entry, and why.
     LeftOut(String),
+    /// A line that can't be read: the file has its number and why.
+    Bad,
 }
 
 /// What a file is after it was read to its end.
@@ -70,7 +72,7 @@ pub(crate) fn sort_file(
     let mut sorter = ExternalSort::in_folder(folder).map_err(sort_failed)?;
     let mut pushed = Ok(());
     let read = read_file(spec, file, accounts, &mut |line| {
-        if let (GoodLine::Entry(key, line), Ok(())) = (line, &pushed) {
+        if let (FileLine::Entry(key, line), Ok(())) = (line, &pushed) {
             pushed = sorter.push(&key, &line);
         }
     });
@@ -78,13 +80,13 @@ pub(crate) fn sort_file(
     Ok(RecordLines { read: read?, sorted: sorter.sorted().map_err(sort_failed)? })
 }
 
-/// Reads a file; `take` gets the lines that are not bad, in their order. Blocks the thread. Errors:
+/// Reads a file; `take` gets its lines, in their order. Blocks the thread. Errors:
 /// the file can't be read.
 pub(crate) fn read_file(
     spec: &RecordsSpec,
     file: &NamedFile,
     accounts: &[MerchantCode],
-    take: &mut dyn FnMut(GoodLine),
+    take: &mut dyn FnMut(FileLine),
 ) -> Result<ReadFile, RecordLinesError> {
     let NamedFile { path, name } = file;
     let unreadable = |error| RecordLinesError::Unreadable { name: name.clone(), error };
@@ -149,7 +151,7 @@ fn facts_of_unfit_file(path: &Path) -> io::Result<FileSummary> {
 
 /// Takes what a file is parsed into.
 struct LineCollector<'a> {
-    take: &'a mut dyn FnMut(GoodLine),
+    take: &'a mut dyn FnMut(FileLine),
     by: MatchKey,
     accounts: &'a [MerchantCode],
     bad: Vec<BadLine>,
@@ -160,7 +162,7 @@ impl LineCollector<'_> {
     fn take(&mut self, read: ReadLine) {
         match read {
             ReadLine::Entry(entry) => self.entry(entry),
-            ReadLine::Ignored { why, .. } => (self.take)(GoodLine::LeftOut(why)),
+            ReadLine::Ignored { why, .. } => (self.take)(FileLine::LeftOut(why)),
             ReadLine::Bad { line, column, problem } => {
                 let place = column.map_or_else(String::new, |column| format!("{column}: "));
                 self.bad(line, format!("{place}{problem}"));
@@ -181,10 +183,11 @@ impl LineCollector<'_> {
             };
             return self.bad(number, missing.to_owned());
         };
-        (self.take)(GoodLine::Entry(key, line));
+        (self.take)(FileLine::Entry(key, line));
     }
 
     fn bad(&mut self, line: u64, problem: String) {
+        (self.take)(FileLine::Bad);
         if self.bad.len() < BAD_LINES_MAX {
             self.bad.push(BadLine { line, problem });
         } else {

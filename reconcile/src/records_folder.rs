@@ -18,7 +18,7 @@ use payfold_schemas::time::Time;
 use super::blocking::run_blocking;
 use super::day_rules::day_of;
 use super::ledger::Ledger;
-use super::request::{RecordsSource, RunRequest, SurveyRequest};
+use super::request::{RecordsSource, Replaceable, RunRequest, SurveyRequest};
 use super::setup::{ReconcileSetup, RecordsFolder};
 use crate::shared::SharedContext;
 
@@ -90,7 +90,7 @@ impl FolderWatch {
                 surveys.push(SurveyRequest {
                     partner: partner.clone(),
                     day: Some(day),
-                    replace: false,
+                    replace: Replaceable::No,
                     asked: None,
                 });
             }
@@ -130,7 +130,14 @@ impl FolderWatch {
         let partner = folder.partner.clone();
         let source = RecordsSource::File(path);
         let (day, asked) = (Some(day), None);
-        (!known).then_some(RunRequest { partner, day, source, name, replace: true, asked })
+        (!known).then_some(RunRequest {
+            partner,
+            day,
+            source,
+            name,
+            replace: Replaceable::Any,
+            asked,
+        })
     }
 }
 

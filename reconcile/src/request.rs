@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use chrono::NaiveDate;
+use payfold_schemas::digest::Digest;
 use payfold_schemas::finding::BookLine;
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::run::RunAsked;
@@ -21,10 +22,27 @@ pub struct RunRequest {
     pub source: RecordsSource,
     /// The name of the file, as the caller gave it.
     pub name: String,
-    /// Whether these records may replace records with another name that the day was compared with.
-    pub replace: bool,
+    /// Which records with another name, that the day was compared with, these may replace.
+    pub replace: Replaceable,
     /// Who asks for it, if a person does.
     pub asked: Option<RunAsked>,
+}
+
+/// Which records of a day others may replace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replaceable {
+    /// None that have another name.
+    No,
+    /// Whatever the day was compared with.
+    Any,
+    /// Only those with this SHA-256: the person who asks has seen their name.
+    Only(Digest),
+}
+
+impl From<bool> for Replaceable {
+    fn from(any: bool) -> Self {
+        if any { Self::Any } else { Self::No }
+    }
 }
 
 /// A file of records, and its name in findings: a path may be one of this machine.
@@ -59,8 +77,8 @@ pub struct SurveyRequest {
     pub partner: PartnerCode,
     /// The day in the partner's zone; `None` is yesterday.
     pub day: Option<NaiveDate>,
-    /// Whether the answers may replace a file that the day was compared with.
-    pub replace: bool,
+    /// Which file that the day was compared with the answers may replace.
+    pub replace: Replaceable,
     /// Who asks for it, if a person does.
     pub asked: Option<RunAsked>,
 }

@@ -11,7 +11,7 @@ use payfold_kit::Halt;
 use payfold_partners::directory::Directory;
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::run::{PeriodClosed, RunEnded};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 
 use super::blocking::run_blocking;
@@ -35,6 +35,9 @@ use crate::shared::SharedContext;
 
 /// Tasks that may wait; a request beyond that is refused with `ServiceError::Busy`.
 const WAITING_MAX: usize = 16;
+
+/// Files that are read at a time for a preview: each takes a thread of those that ask for it.
+const PREVIEWS_MAX: usize = 2;
 
 type SurveyTask = (SurveyRequest, Reply<RunEnded>);
 
@@ -98,6 +101,7 @@ pub enum ServiceError {
 pub struct ReconcileService {
     senders: ServiceSenders,
     directory: Arc<ArcSwap<Directory>>,
+    previews: Arc<Semaphore>,
     progress: watch::Receiver<RunProgress>,
 }
 
@@ -108,7 +112,8 @@ impl ReconcileService {
         let (to_surveys, surveys) = mpsc::channel(WAITING_MAX);
         let senders = ServiceSenders { tasks: to_tasks, surveys: to_surveys };
         let (directory, progress) = (Arc::clone(&setup.directory), setup.progress().subscribe());
-        let service = Self { senders: senders.clone(), directory, progress };
+        let previews = Arc::new(Semaphore::new(PREVIEWS_MAX));
+        let service = Self { senders: senders.clone(), directory, previews, progress };
         (service, ServiceQueue { senders, tasks, surveys })
     }
 
@@ -126,6 +131,7 @@ impl ReconcileService {
         file: NamedFile,
         lines_read: Arc<AtomicU64>,
     ) -> Result<RecordsPreview, ServiceError> {
+        let _turn = self.previews.acquire().await.map_err(|_| ServiceError::Ended)?;
         let accounts = PartnerAccounts::of(&self.directory.load(), partner);
         let read = match accounts {
             Ok(accounts) => {

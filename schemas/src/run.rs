@@ -190,6 +190,15 @@ impl RunEnded {
     pub fn event_id(&self) -> String {
         format!("run/{}", self.run)
     }
+
+    /// Whether these records would replace the day's: a day has one file, and this one has another
+    /// name and content than that of a complete run.
+    pub fn is_replaced_by(&self, records: &RecordsFile) -> bool {
+        let known = &self.records;
+        self.result == RunResult::Complete
+            && known.name != records.name
+            && known.sha256 != records.sha256
+    }
 }
 
 /// The data of `payfold.period.closed.v1`: a day is closed. A later change of it is an adjustment.

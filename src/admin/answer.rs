@@ -54,6 +54,11 @@ pub(super) enum Refusal {
     Bad(String),
     #[error("this process knows of no such run; `payfold reconcile runs` lists what ended")]
     NoSuchRun,
+    #[error(
+        "this file is not kept any more, or not here: one that was sent is kept for an hour at \
+         most; send it once more"
+    )]
+    NoSuchFile,
     #[error("the file can't be kept: {0}")]
     NotStored(anyhow::Error),
     #[error("quarantine can't be read: {0}; try again when `payfold check --connect` is well")]
@@ -101,6 +106,7 @@ impl ResponseError for Refusal {
             Self::Newer(_) => (500, "newer_record"),
             Self::Bad(_) => (400, "bad_request"),
             Self::NoSuchRun => (404, "no_such_run"),
+            Self::NoSuchFile => (404, "no_such_file"),
             Self::NotStored(_) => (507, "not_stored"),
             Self::Unread(_)
             | Self::Unavailable(_)

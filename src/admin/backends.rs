@@ -29,7 +29,12 @@ use tokio::sync::Semaphore;
 use super::answer::{Refusal, bad};
 use super::names::position_of;
 use super::tickets::Tickets;
-use super::uploads::{KEPT, PreviewedFile, Reading, Upload};
+use super::uploads::{self, KEPT, PreviewedFile, Reading, Upload};
+
+/// How many runs are remembered. The ticket of an older one is answered with 404.
+const RUNS: usize = 64;
+/// How many files of previews are kept: each takes room where the log may be.
+const FILES: usize = 16;
 
 /// What the calls that read use: orders, findings, decisions, topics.
 pub(crate) struct ReadBackend {
@@ -65,7 +70,8 @@ pub(super) enum Outcome {
 impl ReconcileBackend {
     /// Makes a backend that stores uploaded files in the folder `uploads`.
     pub(crate) fn new(service: ReconcileService, uploads: PathBuf) -> Self {
-        Self { service, uploads, previews: Tickets::default(), runs: Tickets::default() }
+        uploads::sweep(&uploads);
+        Self { service, uploads, previews: Tickets::of(FILES), runs: Tickets::of(RUNS) }
     }
 
     /// The service that makes decisions.
@@ -73,25 +79,33 @@ impl ReconcileBackend {
         &self.service
     }
 
-    /// Starts to read a file under this ticket. It is kept for an hour after that.
+    /// Starts to read a file under this ticket. A file that can be used is kept for an hour.
     pub(super) fn start_preview(&self, ticket: String, partner: PartnerCode, upload: Arc<Upload>) {
         let (service, previews) = (self.service.clone(), self.previews.clone());
         let lines = Arc::new(AtomicU64::new(0));
         let reading = Reading::Lines(Arc::clone(&lines));
-        let file = PreviewedFile { partner, upload, reading };
+        let file =
+            PreviewedFile { partner: partner.clone(), upload: Some(upload.clone()), reading };
         previews.set(&ticket, file.clone());
+        let named = NamedFile { path: upload.path.clone(), name: upload.name.clone() };
+        let read = async move { service.preview(&partner, named, lines).await };
         actix_web::rt::spawn(async move {
-            let Upload { path, name } = &*file.upload;
-            let named = NamedFile { path: path.clone(), name: name.clone() };
-            let read = service.preview(&file.partner, named, lines).await;
-            let reading = match read {
-                Ok(preview) => Reading::Read(Box::new(preview)),
-                Err(error) => Reading::Refused(error.to_string()),
+            let reading = match actix_web::rt::spawn(read).await {
+                Ok(Ok(preview)) => Reading::Read(Box::new(preview)),
+                Ok(Err(error)) => Reading::Refused(error.to_string()),
+                Err(error) => Reading::Refused(format!("the file can't be read: {error}")),
             };
-            previews.set(&ticket, PreviewedFile { reading, ..file });
+            let is_of_use = matches!(&reading, Reading::Read(preview) if preview.trusted);
+            let upload = file.upload.filter(|_| is_of_use);
+            previews.set(&ticket, PreviewedFile { reading, upload, ..file });
             tokio::time::sleep(KEPT).await;
             previews.forget(&ticket);
         });
+    }
+
+    /// The file of a preview. Errors: it is not kept here.
+    pub(super) fn previewed(&self, ticket: &str) -> Result<PreviewedFile, Refusal> {
+        self.previews.get(ticket).ok_or(Refusal::NoSuchFile)
     }
 
     /// Starts a run with a file under this ticket.
@@ -100,6 +114,21 @@ impl ReconcileBackend {
         self.track_run(ticket, async move {
             let ended = service.run(request).await;
             drop(upload);
+            ended
+        });
+    }
+
+    /// Starts a run with the file of a preview. If it is refused, the file is still there.
+    pub(super) fn start_run_of(&self, file: String, ticket: String, request: RunRequest) {
+        let (service, previews) = (self.service.clone(), self.previews.clone());
+        // Its time may end meanwhile.
+        let kept = previews.get(&file);
+        self.track_run(ticket, async move {
+            let ended = service.run(request).await;
+            drop(kept);
+            if ended.is_ok() {
+                previews.forget(&file);
+            }
             ended
         });
     }

@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering;
 use actix_web::web::{self, Data, Payload, ReqData};
 use payfold_reconcile::close::CloseDayRequest;
 use payfold_reconcile::decide::{FindingDecisionRequest, FlagDecisionRequest, NewDecision};
-use payfold_reconcile::request::{RecordsSource, RunRequest, SurveyRequest};
+use payfold_reconcile::request::{RecordsSource, Replaceable, RunRequest, SurveyRequest};
 use payfold_reconcile::withdraw::{DecisionOn, WithdrawalRequest};
-use payfold_schemas::ids::{Author, PartnerCode};
+use payfold_schemas::ids::Author;
 use payfold_schemas::run::RunAsked;
 
-use super::answer::{Answer, Refusal, answer, assert_reason, read};
-use super::backends::{Outcome, ReconcileBackend};
+use super::answer::{Answer, Refusal, answer, assert_reason, bad, read};
+use super::backends::Outcome;
 use super::names::{FlagNames, day_of, flag_of, partner_of};
 use super::router::Router;
 use super::state::Admin;
@@ -29,10 +29,11 @@ use payfold_api::reconcile::{
 /// The routes.
 pub(super) fn route(router: &mut Router) {
     router.call(&COMPARE, compare);
+    // Before the paths of tickets: a partner may have a name like theirs.
+    router.call(&QUERY, survey);
     router.call(&PREVIEW, preview);
     router.call(&PREVIEWED, previewed);
     router.call(&COMPARE_PREVIEWED, compare_previewed);
-    router.call(&QUERY, survey);
     router.call(&RUN, run_state);
     router.call(&DECIDE_FINDING, decide_finding);
     router.call(&WITHDRAW_FINDING, withdraw_finding);
@@ -54,20 +55,14 @@ async fn compare(
     let day = asked.day.as_deref().map(day_of).transpose()?;
     let CompareFile { name, replace, .. } = asked;
     let ticket = admin.clock.request_id().to_string();
-    let upload = Upload::store(&backend.uploads, &ticket, name, body).await;
-    let upload = upload.map_err(Refusal::NotStored)?;
-    let by_person = RunAsked { by: author, at: admin.clock.now() };
-    let request = RunRequest { day, replace, ..run_of(partner, &upload, by_person) };
+    let upload = Upload::store(&backend.uploads, &ticket, name, body).await?;
+    tracing::info!(%author, %partner, file = upload.name, "records are to be compared");
+    let asked = RunAsked { by: author, at: admin.clock.now() };
+    let source = RecordsSource::File(upload.path.clone());
+    let (name, replace, asked) = (upload.name.clone(), replace.into(), Some(asked));
+    let request = RunRequest { partner, day, source, name, replace, asked };
     backend.start_run(ticket.clone(), request, upload);
     answer(&COMPARE, &Ticket { ticket })
-}
-
-/// The run with a file that somebody sent, of yesterday.
-fn run_of(partner: PartnerCode, upload: &Upload, asked: RunAsked) -> RunRequest {
-    let name = upload.name.clone();
-    tracing::info!(author = %asked.by, %partner, file = name, "records are to be compared");
-    let (source, asked) = (RecordsSource::File(upload.path.clone()), Some(asked));
-    RunRequest { partner, day: None, source, name, replace: false, asked }
 }
 
 async fn preview(
@@ -81,33 +76,20 @@ async fn preview(
     let backend = admin.reconciler()?;
     let (partner, PreviewFile { name }) = (partner_of(&partner)?, asked.into_inner());
     let ticket = admin.clock.request_id().to_string();
-    let upload = Upload::store(&backend.uploads, &ticket, name, body).await;
-    let upload = upload.map_err(Refusal::NotStored)?;
+    let upload = Upload::store(&backend.uploads, &ticket, name, body).await?;
     tracing::info!(%author, %partner, file = upload.name, "records are to be read");
     backend.start_preview(ticket.clone(), partner, upload);
     answer(&PREVIEW, &Ticket { ticket })
 }
 
 async fn previewed(ticket: web::Path<String>, admin: Data<Admin>) -> Answer {
-    let file = previewed_file(admin.reconciler()?, &ticket)?;
+    let file = admin.reconciler()?.previewed(&ticket)?;
     let state = match file.reading {
         Reading::Lines(lines) => PreviewState::Reading { lines: lines.load(Ordering::Relaxed) },
         Reading::Read(preview) => PreviewState::Read { preview },
         Reading::Refused(problem) => PreviewState::Refused { problem },
     };
     answer(&PREVIEWED, &state)
-}
-
-/// The file of a preview. Errors: it is not kept here.
-fn previewed_file(backend: &ReconcileBackend, ticket: &str) -> Result<PreviewedFile, Refusal> {
-    let missing = || {
-        Refusal::Missing(
-            "this process has no such file; one that was sent to be \
-        read is kept for an hour, so send it once more"
-                .to_owned(),
-        )
-    };
-    backend.previews.get(ticket).ok_or_else(missing)
 }
 
 async fn compare_previewed(
@@ -118,14 +100,18 @@ async fn compare_previewed(
 ) -> Answer {
     let author = author.into_inner();
     let backend = admin.reconciler()?;
-    let PreviewedFile { partner, upload, .. } = previewed_file(backend, &ticket)?;
-    let day = Some(day_of(&asked.day)?);
-    let ticket = admin.clock.request_id().to_string();
-    let by_person = RunAsked { by: author, at: admin.clock.now() };
-    let run = run_of(partner, &upload, by_person);
-    let request = RunRequest { day, replace: asked.replace, ..run };
-    backend.start_run(ticket.clone(), request, upload);
-    answer(&COMPARE_PREVIEWED, &Ticket { ticket })
+    let PreviewedFile { partner, upload, .. } = backend.previewed(&ticket)?;
+    let upload = upload.ok_or_else(|| bad("this file can't be read, so it can't be compared"))?;
+    let ComparePreviewed { day, replaces } = asked.into_inner();
+    let day = Some(day_of(&day)?);
+    tracing::info!(%author, %partner, file = upload.name, "records are to be compared");
+    let source = RecordsSource::File(upload.path.clone());
+    let replace = replaces.map_or(Replaceable::No, Replaceable::Only);
+    let (name, asked) = (upload.name.clone(), RunAsked { by: author, at: admin.clock.now() });
+    let request = RunRequest { partner, day, source, name, replace, asked: Some(asked) };
+    let run = admin.clock.request_id().to_string();
+    backend.start_run_of(ticket.into_inner(), run.clone(), request);
+    answer(&COMPARE_PREVIEWED, &Ticket { ticket: run })
 }
 
 async fn survey(
@@ -142,7 +128,7 @@ async fn survey(
     tracing::info!(%author, %partner, "the partner is to be asked for the payments of a day");
     let asked = Some(RunAsked { by: author, at: admin.clock.now() });
     let (service, survey) =
-        (backend.service.clone(), SurveyRequest { partner, day, replace, asked });
+        (backend.service.clone(), SurveyRequest { partner, day, replace: replace.into(), asked });
     backend.track_run(ticket.clone(), async move { service.survey(survey).await });
     answer(&QUERY, &Ticket { ticket })
 }

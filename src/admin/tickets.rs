@@ -3,31 +3,25 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many tickets are remembered. An older ticket is answered with 404.
-const TICKETS: usize = 64;
-
 /// The latest tickets, each with what it stands for.
-pub(super) struct Tickets<T>(Arc<Mutex<VecDeque<(String, T)>>>);
-
-impl<T> Clone for Tickets<T> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<T> Default for Tickets<T> {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
+#[derive(Clone)]
+pub(super) struct Tickets<T> {
+    known: Arc<Mutex<VecDeque<(String, T)>>>,
+    most: usize,
 }
 
 impl<T: Clone> Tickets<T> {
+    /// Remembers as many tickets as this.
+    pub(super) fn of(most: usize) -> Self {
+        Self { known: Arc::new(Mutex::new(VecDeque::new())), most }
+    }
+
     /// Remembers what a ticket stands for now.
     pub(super) fn set(&self, ticket: &str, value: T) {
         let mut known = self.known();
         known.retain(|(other, _)| other != ticket);
         known.push_back((ticket.to_owned(), value));
-        while known.len() > TICKETS {
+        while known.len() > self.most {
             known.pop_front();
         }
     }
@@ -43,7 +37,7 @@ impl<T: Clone> Tickets<T> {
     }
 
     fn known(&self) -> MutexGuard<'_, VecDeque<(String, T)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -51,9 +45,11 @@ impl<T: Clone> Tickets<T> {
 mod tests {
     use super::*;
 
+    const TICKETS: usize = 3;
+
     #[test]
     fn the_latest_tickets_are_remembered_and_no_more() {
-        let tickets = Tickets::default();
+        let tickets = Tickets::of(TICKETS);
         let value = Arc::new(());
         for number in 0..=TICKETS {
             tickets.set(&number.to_string(), Arc::clone(&value));

@@ -1,8 +1,8 @@
-//! Owns the partners' files that people send. A file is deleted when it was compared; one that is
-//! read before, an hour after.
+//! Owns the partners' files that people send. A file is deleted when it was compared or can't be
+//! used; one that was only read, an hour after that.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -13,8 +13,15 @@ use futures_util::StreamExt;
 use payfold_reconcile::preview::RecordsPreview;
 use payfold_schemas::ids::PartnerCode;
 
+use super::answer::Refusal;
+
 /// How long a file is kept after it was read.
 pub(super) const KEPT: Duration = Duration::from_secs(3_600);
+
+/// Files that are older are of a process that has ended.
+const LEFT_OVER: Duration = Duration::from_secs(24 * 3_600);
+/// What the names of these files begin with.
+const PREFIX: &str = "upload-";
 
 /// A file that somebody sent. It is deleted when nothing uses it any more.
 pub(super) struct Upload {
@@ -39,15 +46,30 @@ impl Upload {
         ticket: &str,
         name: String,
         mut body: Payload,
-    ) -> anyhow::Result<Arc<Self>> {
-        fs::create_dir_all(folder)?;
-        let path = folder.join(format!("upload-{ticket}"));
-        let mut file = fs::File::create_new(&path)?;
+    ) -> Result<Arc<Self>, Refusal> {
+        let failed = |error: io::Error| Refusal::NotStored(error.into());
+        fs::create_dir_all(folder).map_err(failed)?;
+        let path = folder.join(format!("{PREFIX}{ticket}"));
+        let mut file = fs::File::create_new(&path).map_err(failed)?;
         let upload = Arc::new(Self { path, name });
         while let Some(chunk) = body.next().await {
-            file.write_all(&chunk.map_err(|error| anyhow::anyhow!("{error}"))?)?;
+            let chunk = chunk.map_err(|error| Refusal::NotStored(anyhow::anyhow!("{error}")))?;
+            file.write_all(&chunk).map_err(failed)?;
         }
         Ok(upload)
+    }
+}
+
+/// Deletes files of processes that have ended without it. Younger ones may be another process's.
+pub(super) fn sweep(folder: &Path) {
+    // Without the folder there is nothing to delete.
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        let changed = entry.metadata().and_then(|metadata| metadata.modified());
+        let is_old = changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > LEFT_OVER));
+        if is_ours && is_old {
+            drop(Upload { path: entry.path(), name: String::new() });
+        }
     }
 }
 
@@ -55,7 +77,8 @@ impl Upload {
 #[derive(Clone)]
 pub(super) struct PreviewedFile {
     pub(super) partner: PartnerCode,
-    pub(super) upload: Arc<Upload>,
+    /// `None` if it can't be used.
+    pub(super) upload: Option<Arc<Upload>>,
     pub(super) reading: Reading,
 }
 
@@ -66,4 +89,28 @@ pub(super) enum Reading {
     Lines(Arc<AtomicU64>),
     Read(Box<RecordsPreview>),
     Refused(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_has_left_is_deleted_after_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, age: Duration| {
+            let file = fs::File::create(folder.path().join(name)).unwrap();
+            let now = file.metadata().unwrap().modified().unwrap();
+            file.set_modified(now - age).unwrap();
+        };
+        write("upload-old", LEFT_OVER + Duration::from_secs(60));
+        write("upload-new", LEFT_OVER - Duration::from_secs(60));
+        write("ledger", LEFT_OVER * 2);
+        sweep(folder.path());
+        sweep(&folder.path().join("none"));
+        let mut left: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["ledger", "upload-new"]);
+    }
 }

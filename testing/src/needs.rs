@@ -16,7 +16,7 @@ use crate::knobs;
 pub enum Need {
     /// Kafka and a CQL database.
     Servers,
-    /// Chromium and its driver.
+    /// Chromium and its driver, and npm.
     Browser,
     /// The right to mount a file system and to freeze a file.
     Root,
@@ -51,8 +51,9 @@ impl fmt::Display for Need {
                  maven); or running ones named in PAYFOLD_TEST_KAFKA and PAYFOLD_TEST_CQL"
             }
             Self::Browser => {
-                "a browser (Debian: apt-get install chromium chromium-driver; Fedora: dnf install \
-                 chromium chromedriver; macOS: brew install --cask chromium chromedriver)"
+                "a browser, and npm (Debian: apt-get install chromium chromium-driver npm; Fedora: \
+                 dnf install chromium chromedriver npm; macOS: brew install --cask chromium \
+                 chromedriver; brew install node)"
             }
             Self::Root => "root, on Linux: a small disk is mounted and files are frozen",
             Self::Tracer => {

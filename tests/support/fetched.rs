@@ -2,11 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use super::system::alone;
 
+static MAKING: Mutex<()> = Mutex::new(());
+
 /// A folder below `target` that is made once for each content of `by`.
 pub fn made(name: &str, by: &Path, make: impl FnOnce(&Path)) -> PathBuf {
+    // Tests that run at the same time wait for the one that makes it.
+    let _turn = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let wanted = std::fs::read_to_string(by).expect("it is in the repository");
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fetched-{name}"));
     let stamp = place.join("made-by");

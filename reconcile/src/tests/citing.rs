@@ -2,7 +2,7 @@
 
 use super::later::compared;
 use super::*;
-use crate::request::RunRequest;
+use crate::request::{Replaceable, RunRequest};
 
 const DAY: &str = "2026-02-10";
 
@@ -12,7 +12,7 @@ fn moved_down(stage: &TestStage, name: &str) -> RunRequest {
     let failed = lines[0].replace(",SUCCESS,", ",FAILED,").replace("o0,r0,", "o9,r9,");
     let lines: Vec<String> = std::iter::once(failed).chain(lines).collect();
     let request = stage.bed.request(DAY, &lines);
-    RunRequest { name: name.to_owned(), replace: true, ..request }
+    RunRequest { name: name.to_owned(), replace: Replaceable::Any, ..request }
 }
 
 fn sources(findings: &[FindingChanged]) -> Vec<(Code, &str)> {

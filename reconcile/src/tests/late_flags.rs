@@ -15,7 +15,7 @@ use super::later::{POLL, author, decision_request, refused};
 use super::testbed::TestOrder;
 use super::*;
 use crate::close::CloseDayRequest;
-use crate::request::RunRequest;
+use crate::request::{Replaceable, RunRequest};
 use crate::service::ServiceError;
 use crate::tests::rows::known_ipn;
 
@@ -207,18 +207,20 @@ async fn a_flag_of_an_old_order_since_the_last_run_prevents_closing() {
         assert!(problem.contains("1 flags of orders of 2026-02-10 were raised after"), "{problem}");
         // No line leads to the order any more; its flag is detected all the same, and does not
         // clear for that.
-        let without = RunRequest { replace: true, ..stage.bed.request("2026-02-10", &[]) };
+        let without =
+            RunRequest { replace: Replaceable::Any, ..stage.bed.request("2026-02-10", &[]) };
         running.service.run(without).await.unwrap();
         assert_eq!(stage.flag_days().await, open("2026-02-10"));
         // It does not clear either once its record is older than the last run.
         stage.bed.clock.set(stage.calendar.at(DAYS, 14 * HOUR));
         for _ in 0..2 {
-            let again = RunRequest { replace: true, ..stage.bed.request("2026-02-10", &[]) };
+            let again =
+                RunRequest { replace: Replaceable::Any, ..stage.bed.request("2026-02-10", &[]) };
             running.service.run(again).await.unwrap();
         }
         assert_eq!(stage.flag_days().await, open("2026-02-10"));
         stage.bed.flag("o0", Vec::new()).await;
-        let gone = RunRequest { replace: true, ..stage.bed.request("2026-02-10", &[]) };
+        let gone = RunRequest { replace: Replaceable::Any, ..stage.bed.request("2026-02-10", &[]) };
         running.service.run(gone).await.unwrap();
         assert_eq!(stage.flag_days().await, []);
         running.stop().await.unwrap();

@@ -20,9 +20,9 @@ impl TestStage {
         let (running, read) = (self.bed.start(), Arc::new(AtomicU64::new(0)));
         let preview = running.service.preview(&request.partner, file, Arc::clone(&read)).await;
         let preview = preview.unwrap();
-        let good = preview.file.entries + preview.file.ignored;
         if preview.trusted {
-            assert_eq!(read.load(Ordering::Relaxed), good, "it counts what it has read");
+            let lines = preview.file.lines;
+            assert_eq!(read.load(Ordering::Relaxed), lines, "it counts what it has read");
         }
         let unknown = PartnerCode::parse("none").unwrap();
         let file = NamedFile { path: "/none".into(), name: String::new() };
@@ -81,7 +81,8 @@ async fn a_preview_does_not_grow_with_its_file() {
     });
     let preview = stage.preview(&days.collect::<Vec<_>>()).await;
     assert_eq!((preview.sums.len(), preview.first.len()), (200, 10));
-    let last = preview.sums.last().map(|sum| &*sum.day);
+    let last = preview.days.last().map(|of| &*of.day);
+    assert_eq!(preview.days.len(), 260, "each day is counted");
     assert_eq!(preview.main_day(), last, "of days with as many entries it is the last one");
     assert_eq!((preview.not_summed, preview.file.entries), (60, 260));
 }

@@ -32,7 +32,7 @@ use tokio::task::JoinHandle;
 
 use super::rows::{key, known_ipn, order, record};
 use crate::metrics::ReconcileMetrics;
-use crate::request::{RecordsSource, RunRequest};
+use crate::request::{RecordsSource, Replaceable, RunRequest};
 use crate::service::{ReconcileService, ServiceError};
 use crate::setup::ReconcileSetup;
 use crate::shared::{ReconcileLimits, SharedContext};
@@ -260,7 +260,7 @@ impl TestBed {
             day: Some(day.parse().unwrap()),
             source,
             name,
-            replace: false,
+            replace: Replaceable::No,
             asked: None,
         }
     }

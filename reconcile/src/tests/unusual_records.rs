@@ -1,6 +1,7 @@
 //! Unusual records: files that are empty, broken, huge, replaced or compared too early; profiles
 //! and accounts that are missing or change.
 
+use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::{Author, PartnerCode};
 use payfold_schemas::ipn::IpnPolicy;
@@ -10,7 +11,7 @@ use payfold_schemas::position::Position;
 use super::rows::{ipn, known_ipn};
 use super::*;
 use crate::close::CloseDayRequest;
-use crate::request::{RecordsSource, RunRequest};
+use crate::request::{RecordsSource, Replaceable, RunRequest};
 use crate::service::ServiceError;
 
 const DAY: &str = "2026-02-10";
@@ -277,8 +278,14 @@ async fn a_second_file_of_a_day_needs_replace() {
     let Err(ServiceError::Refused(problem)) = refused else { panic!("{refused:?}") };
     assert!(problem.contains("compared with a.csv before. b.csv would replace it"), "{problem}");
     assert_eq!(stage.bed.changes().await, before);
-    running.service.run(part("copy.csv", &lines)).await.expect("it is the same");
-    let replacing = RunRequest { replace: true, ..part("b.csv", &lines[1..]) };
+    let same = running.service.run(part("copy.csv", &lines)).await.expect("it is the same");
+    let seen =
+        |sha256| RunRequest { replace: Replaceable::Only(sha256), ..part("b.csv", &lines[1..]) };
+    let other = running.service.run(seen(Digest::of_bytes(b"another"))).await;
+    assert!(matches!(other, Err(ServiceError::Refused(_))), "it is not what was seen: {other:?}");
+    running.service.run(seen(same.records.sha256)).await.expect("it is what was seen");
+    running.service.run(part("b.csv", &lines[1..])).await.expect("it has replaced the first");
+    let replacing = RunRequest { replace: Replaceable::Any, ..part("c.csv", &lines[1..]) };
     running.service.run(replacing).await.unwrap();
     assert_eq!(stage.codes().await, [Code::MissingThere, Code::AmountDiffers]);
     running.stop().await.unwrap();

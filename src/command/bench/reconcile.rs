@@ -23,7 +23,7 @@ use payfold_partners::document::{AccountEntry, VaultDocument};
 use payfold_partners::profile::{DEFAULT_PROFILE, Profile};
 use payfold_reconcile::findings_store::FindingFilter;
 use payfold_reconcile::ledger::Ledger;
-use payfold_reconcile::request::{RecordsSource, RunRequest};
+use payfold_reconcile::request::{RecordsSource, Replaceable, RunRequest};
 use payfold_reconcile::service::ReconcileService;
 use payfold_reconcile::setup::ReconcileSetup;
 use payfold_reconciler::{Metrics, Reconciler};
@@ -222,7 +222,7 @@ fn compare(folder: &Path, orders: u64) -> anyhow::Result<ComparisonMeasure> {
                 day: Some(DAY.parse()?),
                 source: RecordsSource::File(folder.join(THEIRS)),
                 name: THEIRS.to_owned(),
-                replace: false,
+                replace: Replaceable::No,
                 asked: None,
             })
             .await?;

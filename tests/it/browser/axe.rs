@@ -21,7 +21,7 @@ impl Axe {
             true => Ok(()),
             false => Err("no npm".to_owned()),
         };
-        needs::require(Need::Languages, installed)?;
+        needs::require(Need::Browser, installed)?;
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/browser/axe");
         let place = made("axe", &source.join("package-lock.json"), |place| {
             for file in ["package.json", "package-lock.json"] {

@@ -47,7 +47,14 @@ impl Visitor<'_> {
         (path, page)
     }
 
-    /// Has a file compared with the day that its page offers; says if it replaces another.
+    /// Sends a partner's file; the page of it, once it is read.
+    fn send_file(&self, partner: &str, name: &str, content: &str) -> (String, Answer) {
+        let (token, records) = (self.post_token(), ("records", Some(name), content));
+        let parts = [("post_token", None, &*token), ("partner", None, partner), records];
+        self.read(&self.upload(&parts))
+    }
+
+    /// Has a file compared with the day that its page offers; with what is ticked.
     fn compare_read(&self, path: &str, page: &Answer, replace: &str) -> Answer {
         assert_eq!(page.status, 200, "{}", page.text());
         let page = page.text();
@@ -192,36 +199,34 @@ fn uploads(system: &System) -> Vec<String> {
     names.filter(|name| name.starts_with("upload-")).collect()
 }
 
-#[test]
-fn a_file_is_looked_at_before_it_counts() {
+/// A demo of three payments; its finance, the records, and their day.
+fn paid() -> (System, String, String, String) {
     early_in_hour(Duration::from_secs(60));
     let system = System::demo();
     system.payfold(&["demo", "pay", "--count", "3", "--seed", "7"]).ok();
-    let ann = Visitor::log_in(&system, &token_of(&system, "ann", "finance"));
+    let token = token_of(&system, "ann", "finance");
     let (file, day) = records(&system);
-    let token = ann.post_token();
-    let send = |partner: &str, name: &str, content: &str| {
-        let parts = [
-            ("post_token", None, &*token),
-            ("partner", None, partner),
-            ("records", Some(name), content),
-        ];
-        ann.read(&ann.upload(&parts))
-    };
-    let (whole, page) = send("sandbox", "day.jsonl", &file);
+    (system, token, file, day)
+}
+
+#[test]
+fn a_file_that_replaces_another_has_to_be_confirmed() {
+    let (system, token, file, day) = paid();
+    let ann = Visitor::log_in(&system, &token);
+    let (whole, page) = ann.send_file("sandbox", "day.jsonl", &file);
     ann.compared(&ann.compare_read(&whole, &page, ""));
+    assert_eq!(ann.get(&whole).status, 404, "what was compared is not kept");
     system.home().write("day.jsonl", &file);
     let sent = system.home().file("day.jsonl");
-    system.payfold(&["reconcile", "run", "sandbox", "--day", &day, "--records", &sent]);
-    let again = ann.get(&whole).text();
-    assert!(again.contains("That day was compared with this very file"), "{again}");
-    assert!(!again.contains("It replaces"), "{again}");
-    let other_day =
-        ann.get(&format!("{}?day=1999-01-01", whole.split('?').next().expect("a path")));
-    let said = "No entry of this file is of 1999-01-01.";
-    assert!(other_day.text().contains(said), "{}", other_day.text());
+    let run = ["reconcile", "run", "sandbox", "--day", &day, "--records", &sent];
+    let same = system.payfold(&run);
+    assert!([0, 3].contains(&same.code()), "{}{}", same.stdout, same.stderr);
+    let (_, again) = ann.send_file("sandbox", "day.jsonl", &file);
+    assert!(again.text().contains("That day was compared with this very file"), "{}", again.text());
+    assert!(!again.text().contains("It replaces"), "{}", again.text());
 
-    let (partly, page) = send("sandbox", "<b>2.jsonl", &format!("{file}{{\"record\":1}}\n"));
+    let content = format!("{file}{{\"record\":1}}\n");
+    let (partly, page) = ann.send_file("sandbox", "<b>2.jsonl", &content);
     let lines = file.lines().count();
     for said in [
         "A part of this file can’t be read.",
@@ -234,30 +239,58 @@ fn a_file_is_looked_at_before_it_counts() {
     assert!(!page.text().contains("<b>2"), "a file's name is text: {}", page.text());
     let (refused, said) = ann.compared(&ann.compare_read(&partly, &page, ""));
     assert!(said.text().contains("would replace it"), "{}", said.text());
-    let (_, back) = refused.split_once("?day=").expect("the day");
-    let back = format!("{}?day={}", partly.split('?').next().expect("a path"), &back[..10]);
+    let (_, of_day) = refused.split_once("?day=").expect("the day");
+    let file_path = partly.split('?').next().expect("a path");
+    let back = format!("{file_path}?day={}", &of_day[..10]);
     assert!(said.text().contains(&back), "it leads back to {back}: {}", said.text());
-    let (_, compared) = ann.compared(&ann.compare_read(&back, &ann.get(&back), "&replace=yes"));
+    let elsewhere = ann.get(&refused.replace("file=", "file=..%2F")).text();
+    assert!(elsewhere.contains("Not compared") && !elsewhere.contains("Back to the file"));
+    let other = format!("&replaces={}", "00".repeat(32));
+    let (_, said) = ann.compared(&ann.compare_read(&back, &ann.get(&back), &other));
+    assert!(said.text().contains("would replace it"), "it is not what was seen: {}", said.text());
+    let page = page.text();
+    let (_, of_box) = page.split_once("name=\"replaces\" value=\"").expect("a box");
+    let replaces = format!("&replaces={}", &of_box[..64]);
+    let (_, compared) = ann.compared(&ann.compare_read(&back, &ann.get(&back), &replaces));
     let said = "Not everything could be compared.";
     assert!(compared.text().contains(said), "{}", compared.text());
+}
 
+#[test]
+fn a_file_that_can_not_be_used_is_named_and_not_kept() {
+    let (system, token, file, day) = paid();
+    let ann = Visitor::log_in(&system, &token);
     let created = file.lines().find(|line| line.contains("\"create\"")).expect("a line");
-    let kept = uploads(&system);
-    assert_eq!(kept.len(), 2, "the files of both pages are kept, and of no run: {kept:?}");
-
     for (partner, content, said) in [
         ("sandbox", "%PDF-1.7", "This file can’t be used."),
-        ("sandbox", created, "Compare with the orders of a day"),
         ("none", &file, "there is no account at none"),
     ] {
-        let (_, page) = send(partner, "day.jsonl", content);
+        let (path, page) = ann.send_file(partner, "day.jsonl", content);
         assert!(page.text().contains(said), "{said}: {}", page.text());
         assert!(!page.text().contains("Compare</button>"), "{}", page.text());
+        let of_day = format!("post_token={}&day={day}", ann.post_token());
+        let answer = ann.send(&path, ORIGIN, &of_day);
+        assert!(answer.status == 400 && answer.text().contains("read, so it"), "{}", answer.text());
     }
+    assert_eq!(uploads(&system), [] as [&str; 0]);
+    let (path, page) = ann.send_file("sandbox", "day.jsonl", created);
+    let page = page.text();
+    assert!(page.contains("This file lists no payment."), "{page}");
+    assert!(
+        page.contains("Compare with the orders of a day") && !page.contains("Compare</button>")
+    );
+    assert_eq!(uploads(&system).len(), 1);
+    let of_day = ann.get(&format!("{path}?day=1999-01-01")).text();
+    for said in ["No entry of this file is of 1999-01-01.", "Compare</button>"] {
+        assert!(of_day.contains(said), "{said}: {of_day}");
+    }
+    let two_days = file.replace(&day, "1999-01-01");
+    let (path, _) = ann.send_file("sandbox", "days.jsonl", &format!("{file}{two_days}"));
+    let page = ann.get(&format!("{path}?day={day}")).text();
+    assert!(page.contains("neither of that day nor of the days beside it"), "{page}");
     for (path, status, said) in [
-        (&*format!("{whole}?day=x"), 400, "is not a day"),
+        (&*format!("{path}?day=x"), 400, "is not a day"),
         ("/files/none", 404, "send it once more"),
-        (&*format!("/comparisons/none?file={}", "..%2F"), 404, "is not known any more"),
     ] {
         let page = ann.get(path);
         assert!(page.status == status && page.text().contains(said), "{path}: {}", page.text());

@@ -121,7 +121,7 @@ fn a_process_that_does_not_answer_is_named() {
 fn stuck_orders_are_listed_with_what_is_asked() {
     let system = System::demo();
     let visitor = Visitor::log_in(&system, &token_of(&system, "vic", "viewer"));
-    assert!(visitor.get("/stuck").text().contains("No order is stuck."));
+    assert!(visitor.get("/stuck").text().contains("young enough to be asked about is stuck."));
     let token = system.home().data_file("admin.token");
     let opened = system.open_order(&token, r#"{"amount":10000,"currency":"VND"}"#).json();
     let path =
@@ -129,7 +129,7 @@ fn stuck_orders_are_listed_with_what_is_asked() {
     let page = until("the order is listed", SOON, || {
         Some(visitor.get("/stuck").text()).filter(|page| page.contains(&path))
     });
-    for said in [&*path, "PENDING", " times", "Next question"] {
+    for said in [&*path, "PENDING", " questions", "Next question"] {
         assert!(page.contains(said), "{said}: {page}");
     }
     let listed = system.payfold(&["order", "stuck", "--output", "json"]).json();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use payfold_engines::log::Topic;
-use payfold_reconcile::request::SurveyRequest;
+use payfold_reconcile::request::{Replaceable, SurveyRequest};
 use payfold_reconcile::service::{ReconcileService, ServiceError};
 use payfold_reconcile::setup::{DueSchedule, ReconcileSetup};
 use payfold_schemas::finding::{Code, FINDING_CHANGED_TYPE, FindingChanged, FindingStatus};
@@ -41,7 +41,12 @@ fn start(world: &World, partner: &Partner, folder: &Path) -> (Running, Reconcile
 
 fn survey() -> SurveyRequest {
     let partner = PartnerCode::parse("p").unwrap();
-    SurveyRequest { partner, day: Some(DAY.parse().unwrap()), replace: false, asked: None }
+    SurveyRequest {
+        partner,
+        day: Some(DAY.parse().unwrap()),
+        replace: Replaceable::No,
+        asked: None,
+    }
 }
 
 async fn run_survey(world: &World, desk: &ReconcileService) -> Result<RunEnded, ServiceError> {
