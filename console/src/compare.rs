@@ -48,12 +48,12 @@ pub(crate) struct OfFile {
     pub(crate) day: String,
 }
 
-impl OfFile {
-    /// The path of the file's page.
-    fn path(&self) -> String {
-        address(&format!("{FILES}/{}", self.file), &BTreeMap::from([("day", &self.day)]))
-    }
+/// The path of a file's page, for a day if one is chosen.
+pub(crate) fn path_of_file(ticket: &str, day: &str) -> String {
+    address(&format!("{FILES}/{ticket}"), &BTreeMap::from([("day", day)]))
+}
 
+impl OfFile {
     /// Whether it is of a file that was read before.
     fn is_kept(&self) -> bool {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
@@ -181,7 +181,7 @@ pub(crate) async fn show(
                     code { "--replace" } " is “It replaces …” there."
                 }
                 @if of.is_kept() {
-                    p { a href=(of.path()) { "Back to the file" } }
+                    p { a href=(path_of_file(&of.file, &of.day)) { "Back to the file" } }
                 }
                 p { a href="/days" { "Back to the days" } }
             }

@@ -8,7 +8,7 @@ use actix_web::web::{Form, Path};
 use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
 use payfold_api::call::Nothing;
-use payfold_api::reads::{FINDINGS, PERIODS};
+use payfold_api::reads::FINDINGS;
 use payfold_api::reconcile::{CLOSE, COMPARE};
 use payfold_report::money::{major, signed};
 use payfold_report::text::{count, counted, isolated, whole};
@@ -17,7 +17,7 @@ use payfold_schemas::finding::FindingChanged;
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::run::{ControlTotal, PeriodClosed, RunEnded, RunResult, Sum};
 use payfold_views::findings::ListFindings;
-use payfold_views::periods::{ListPeriods, PeriodRow};
+use payfold_views::periods::PeriodRow;
 use serde::Deserialize;
 
 use crate::compare;
@@ -53,12 +53,8 @@ impl Visit {
             failure::missing(&self.request, &detail)
         };
         let partner = PartnerCode::parse(&path.partner).map_err(|_| nowhere())?;
-        let asked = ListPeriods {
-            partner: Some(partner),
-            day: Some(day_of(&path.day).ok_or_else(nowhere)?),
-            ..ListPeriods::default()
-        };
-        self.call(&PERIODS, &[], &asked).await?.periods.pop().ok_or_else(nowhere)
+        let day = day_of(&path.day).ok_or_else(nowhere)?;
+        self.last_run(partner, day).await?.ok_or_else(nowhere)
     }
 
     /// Every finding of a day.

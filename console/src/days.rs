@@ -11,6 +11,7 @@ use payfold_api::call::Nothing;
 use payfold_api::reads::PERIODS;
 use payfold_api::reconcile::PREVIEW;
 use payfold_report::text::{count, isolated};
+use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::run::RunResult;
 use payfold_schemas::time::Time;
 use payfold_views::periods::{ListPeriods, PeriodRow, Periods};
@@ -47,6 +48,19 @@ impl DaySelection {
             limit: Some(PAGE_DAYS + 1),
             ..ListPeriods::default()
         })
+    }
+}
+
+impl Visit {
+    /// The last run of a day, if it was compared. Errors: the page with why there is no answer.
+    pub(crate) async fn last_run(
+        &self,
+        partner: PartnerCode,
+        day: String,
+    ) -> Result<Option<PeriodRow>, Error> {
+        let (partner, day) = (Some(partner), Some(day));
+        let asked = ListPeriods { partner, day, ..ListPeriods::default() };
+        Ok(self.call(&PERIODS, &[], &asked).await?.periods.pop())
     }
 }
 

@@ -58,10 +58,10 @@ impl<'a> FindingTable<'a> {
             Head::Number("At risk"),
             Head::Text("Found"),
         ];
-        let first = findings.first().map_or("", |finding| short_id(&finding.finding_id));
         // A page may have several tables of one kind.
-        let kind = findings.first().map_or("Findings", |finding| title(finding.code));
-        let label = format!("{kind}, from {first}");
+        let label = findings.first().map_or_else(String::new, |first| {
+            format!("{}, from {}", title(first.code), short_id(&first.finding_id))
+        });
         table(&label, &heads, &html! { @for finding in findings { (self.row(finding)) } })
     }
 

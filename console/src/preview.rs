@@ -7,7 +7,6 @@ use actix_web::{Error, HttpResponse};
 use chrono::NaiveDate;
 use maud::{Markup, html};
 use payfold_api::call::Nothing;
-use payfold_api::reads::PERIODS;
 use payfold_api::reconcile::{
     COMPARE_PREVIEWED, ComparePreviewed, LeftOutLines, PREVIEWED, PreviewState, RecordsPreview,
     RecordsSum, Ticket,
@@ -16,20 +15,20 @@ use payfold_report::money::major;
 use payfold_report::text::{count, counted, isolated, shown, whole};
 use payfold_schemas::finding::BookLine;
 use payfold_schemas::run::RecordsFile;
-use payfold_views::periods::{ListPeriods, PeriodRow};
-use serde::{Deserialize, Serialize};
+use payfold_views::periods::PeriodRow;
+use serde::Deserialize;
 
-use crate::compare::{FILES, OfFile, RELOAD, shown_at};
+use crate::compare::{OfFile, RELOAD, path_of_file, shown_at};
 use crate::field::{day_given, given};
 use crate::table::{Head, table};
 use crate::text::{moment, money};
 use crate::visit::Visit;
 
 /// The day that a file is to be compared with; empty is the day with the most of its entries.
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct FileDay {
-    pub(crate) day: String,
+    day: String,
 }
 
 /// What a person sends to have the file compared.
@@ -71,7 +70,10 @@ pub(crate) async fn show(
         })),
         PreviewState::Read { preview } => {
             let day = asked.or_else(|| preview.main_day().map(str::to_owned));
-            let before = visit.compared_before(preview, day.as_deref()).await?;
+            let before = match &day {
+                Some(day) => visit.last_run(preview.partner.clone(), day.clone()).await?,
+                None => None,
+            };
             let page = FilePage { visit: &visit, ticket: &ticket, preview, day, before };
             Ok(visit.answer(&shown(&preview.file.name), &state, || page.render()))
         }
@@ -93,23 +95,6 @@ pub(crate) async fn compare(
     Ok(shown_at(&run, &OfFile { file: ticket.into_inner(), day }))
 }
 
-impl Visit {
-    /// What the day was compared with before, if it was.
-    async fn compared_before(
-        &self,
-        preview: &RecordsPreview,
-        day: Option<&str>,
-    ) -> Result<Option<PeriodRow>, Error> {
-        let Some(day) = day else { return Ok(None) };
-        let asked = ListPeriods {
-            partner: Some(preview.partner.clone()),
-            day: Some(day.to_owned()),
-            ..ListPeriods::default()
-        };
-        Ok(self.call(&PERIODS, &[], &asked).await?.periods.pop())
-    }
-}
-
 /// A file that was read, and the day it is to be compared with.
 struct FilePage<'p> {
     visit: &'p Visit,
@@ -121,7 +106,7 @@ struct FilePage<'p> {
 
 impl FilePage<'_> {
     fn path(&self) -> String {
-        format!("{FILES}/{}", self.ticket)
+        path_of_file(self.ticket, "")
     }
 
     fn render(&self) -> Markup {

@@ -9,11 +9,10 @@ use futures_util::{StreamExt as _, TryStreamExt as _, future, stream};
 use payfold_api::reconcile::{PREVIEW, PreviewFile, Ticket};
 use tokio::sync::mpsc;
 
-use crate::compare::FILES;
+use crate::compare::path_of_file;
 use crate::failure;
 use crate::field::{day_given, partner_of};
-use crate::preview::FileDay;
-use crate::redirect::{self, address};
+use crate::redirect;
 use crate::visit::Visit;
 
 /// The longest value beside the file, in bytes.
@@ -90,6 +89,6 @@ impl Visit {
             return Err(failure::unfit(&self.request, &problem));
         }
         let Ticket { ticket } = answer.map_err(|error| failure::failed(&self.request, &error))?;
-        Ok(redirect::to(address(&format!("{FILES}/{ticket}"), &FileDay { day })))
+        Ok(redirect::to(path_of_file(&ticket, &day)))
     }
 }

@@ -13,7 +13,7 @@ use payfold_ingest::release::{self, RereadNotice};
 use payfold_kit::search;
 use payfold_partners::directory::Directory;
 use payfold_projector::rebuild::service::RebuildService;
-use payfold_reconcile::request::{NamedFile, RunRequest};
+use payfold_reconcile::request::RunRequest;
 use payfold_reconcile::service::{ReconcileService, ServiceError};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::PartnerCode;
@@ -87,7 +87,7 @@ impl ReconcileBackend {
         let file =
             PreviewedFile { partner: partner.clone(), upload: Some(upload.clone()), reading };
         previews.set(&ticket, file.clone());
-        let named = NamedFile { path: upload.path.clone(), name: upload.name.clone() };
+        let named = upload.file.clone();
         let read = async move { service.preview(&partner, named, lines).await };
         actix_web::rt::spawn(async move {
             let reading = match actix_web::rt::spawn(read).await {
@@ -108,26 +108,21 @@ impl ReconcileBackend {
         self.previews.get(ticket).ok_or(Refusal::NoSuchFile)
     }
 
-    /// Starts a run with a file under this ticket.
-    pub(super) fn start_run(&self, ticket: String, request: RunRequest, upload: Arc<Upload>) {
-        let service = self.service.clone();
+    /// Starts a run with a file under this ticket. If it is refused, the file stays with its
+    /// preview; else it is deleted.
+    pub(super) fn start_run(
+        &self,
+        ticket: String,
+        request: RunRequest,
+        upload: Arc<Upload>,
+        preview: Option<String>,
+    ) {
+        let (service, previews) = (self.service.clone(), self.previews.clone());
         self.track_run(ticket, async move {
             let ended = service.run(request).await;
             drop(upload);
-            ended
-        });
-    }
-
-    /// Starts a run with the file of a preview. If it is refused, the file is still there.
-    pub(super) fn start_run_of(&self, file: String, ticket: String, request: RunRequest) {
-        let (service, previews) = (self.service.clone(), self.previews.clone());
-        // Its time may end meanwhile.
-        let kept = previews.get(&file);
-        self.track_run(ticket, async move {
-            let ended = service.run(request).await;
-            drop(kept);
-            if ended.is_ok() {
-                previews.forget(&file);
+            if let (Ok(_), Some(preview)) = (&ended, preview) {
+                previews.forget(&preview);
             }
             ended
         });

@@ -5,11 +5,14 @@
 use std::sync::atomic::Ordering;
 
 use actix_web::web::{self, Data, Payload, ReqData};
+use chrono::NaiveDate;
 use payfold_reconcile::close::CloseDayRequest;
 use payfold_reconcile::decide::{FindingDecisionRequest, FlagDecisionRequest, NewDecision};
-use payfold_reconcile::request::{RecordsSource, Replaceable, RunRequest, SurveyRequest};
+use payfold_reconcile::request::{
+    NamedFile, RecordsSource, Replaceable, RunRequest, SurveyRequest,
+};
 use payfold_reconcile::withdraw::{DecisionOn, WithdrawalRequest};
-use payfold_schemas::ids::Author;
+use payfold_schemas::ids::{Author, PartnerCode};
 use payfold_schemas::run::RunAsked;
 
 use super::answer::{Answer, Refusal, answer, assert_reason, bad, read};
@@ -56,13 +59,24 @@ async fn compare(
     let CompareFile { name, replace, .. } = asked;
     let ticket = admin.clock.request_id().to_string();
     let upload = Upload::store(&backend.uploads, &ticket, name, body).await?;
-    tracing::info!(%author, %partner, file = upload.name, "records are to be compared");
     let asked = RunAsked { by: author, at: admin.clock.now() };
-    let source = RecordsSource::File(upload.path.clone());
-    let (name, replace, asked) = (upload.name.clone(), replace.into(), Some(asked));
-    let request = RunRequest { partner, day, source, name, replace, asked };
-    backend.start_run(ticket.clone(), request, upload);
+    let request = run_of(&upload, partner, day, replace.into(), asked);
+    backend.start_run(ticket.clone(), request, upload, None);
     answer(&COMPARE, &Ticket { ticket })
+}
+
+/// The run with a file that somebody sent.
+fn run_of(
+    upload: &Upload,
+    partner: PartnerCode,
+    day: Option<NaiveDate>,
+    replace: Replaceable,
+    asked: RunAsked,
+) -> RunRequest {
+    let NamedFile { path, name } = upload.file.clone();
+    tracing::info!(author = %asked.by, %partner, file = name, "records are to be compared");
+    let source = RecordsSource::File(path);
+    RunRequest { partner, day, source, name, replace, asked: Some(asked) }
 }
 
 async fn preview(
@@ -77,7 +91,7 @@ async fn preview(
     let (partner, PreviewFile { name }) = (partner_of(&partner)?, asked.into_inner());
     let ticket = admin.clock.request_id().to_string();
     let upload = Upload::store(&backend.uploads, &ticket, name, body).await?;
-    tracing::info!(%author, %partner, file = upload.name, "records are to be read");
+    tracing::info!(%author, %partner, file = upload.file.name, "records are to be read");
     backend.start_preview(ticket.clone(), partner, upload);
     answer(&PREVIEW, &Ticket { ticket })
 }
@@ -104,13 +118,11 @@ async fn compare_previewed(
     let upload = upload.ok_or_else(|| bad("this file can't be read, so it can't be compared"))?;
     let ComparePreviewed { day, replaces } = asked.into_inner();
     let day = Some(day_of(&day)?);
-    tracing::info!(%author, %partner, file = upload.name, "records are to be compared");
-    let source = RecordsSource::File(upload.path.clone());
     let replace = replaces.map_or(Replaceable::No, Replaceable::Only);
-    let (name, asked) = (upload.name.clone(), RunAsked { by: author, at: admin.clock.now() });
-    let request = RunRequest { partner, day, source, name, replace, asked: Some(asked) };
+    let asked = RunAsked { by: author, at: admin.clock.now() };
+    let request = run_of(&upload, partner, day, replace, asked);
     let run = admin.clock.request_id().to_string();
-    backend.start_run_of(ticket.into_inner(), run.clone(), request);
+    backend.start_run(run.clone(), request, upload, Some(ticket.into_inner()));
     answer(&COMPARE_PREVIEWED, &Ticket { ticket: run })
 }
 

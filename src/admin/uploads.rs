@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use actix_web::web::Payload;
 use futures_util::StreamExt;
 use payfold_reconcile::preview::RecordsPreview;
+use payfold_reconcile::request::NamedFile;
 use payfold_schemas::ids::PartnerCode;
 
 use super::answer::Refusal;
@@ -25,14 +26,13 @@ const PREFIX: &str = "upload-";
 
 /// A file that somebody sent. It is deleted when nothing uses it any more.
 pub(super) struct Upload {
-    pub(super) path: PathBuf,
-    pub(super) name: String,
+    pub(super) file: NamedFile,
 }
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_file(&self.path) {
-            let file = self.path.display();
+        if let Err(error) = fs::remove_file(&self.file.path) {
+            let file = self.file.path.display();
             tracing::warn!(%error, %file, "a file that somebody sent can't be deleted");
         }
     }
@@ -51,7 +51,7 @@ impl Upload {
         fs::create_dir_all(folder).map_err(failed)?;
         let path = folder.join(format!("{PREFIX}{ticket}"));
         let mut file = fs::File::create_new(&path).map_err(failed)?;
-        let upload = Arc::new(Self { path, name });
+        let upload = Arc::new(Self { file: NamedFile { path, name } });
         while let Some(chunk) = body.next().await {
             let chunk = chunk.map_err(|error| Refusal::NotStored(anyhow::anyhow!("{error}")))?;
             file.write_all(&chunk).map_err(failed)?;
@@ -68,7 +68,7 @@ pub(super) fn sweep(folder: &Path) {
         let changed = entry.metadata().and_then(|metadata| metadata.modified());
         let is_old = changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > LEFT_OVER));
         if is_ours && is_old {
-            drop(Upload { path: entry.path(), name: String::new() });
+            drop(Upload { file: NamedFile { path: entry.path(), name: String::new() } });
         }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use self::partner::{Partner, ScriptedAnswer};
 use crate::support::notice::Notice;
-use crate::support::system::{Home, System};
+use crate::support::system::{Home, RUN, System};
 use crate::support::waits::until;
 
 const WAIT_MAX: Duration = Duration::from_secs(30);
@@ -311,6 +311,5 @@ fn a_partner_that_cannot_be_asked_is_not_queried_and_check_names_it() {
     home.write("payfold.toml", "[reconciler]\nquery_after = [\"2m\", \"1m\"]\n");
     let wrong = row(&home);
     assert!(wrong["result"] == "warn" && wrong.to_string().contains("query_after"), "{wrong}");
-    let listening = ["--listen-public", "127.0.0.1:0", "--listen-admin", "127.0.0.1:0"];
-    home.payfold(&[&["run"], &listening[..]].concat()).fails(&["query_after", "fix:"]);
+    home.payfold(&RUN).fails(&["query_after", "fix:"]);
 }
