@@ -18,11 +18,14 @@ use payfold_views::periods::{ListPeriods, PeriodRow, Periods};
 use serde::{Deserialize, Serialize};
 
 use crate::compare;
+use crate::csv_file::{self, Lines};
 use crate::field::{UnfitField, day_given, partner_given};
 use crate::redirect::address;
 use crate::table::{Head, table};
 use crate::visit::Visit;
 
+/// The path of the list as a file.
+pub(crate) const FILE: &str = "/days.csv";
 /// The compared days of a partner on a page.
 const PAGE_DAYS: usize = 62;
 const DAY_NANOS: i64 = 86_400_000_000_000;
@@ -82,6 +85,18 @@ pub(crate) async fn list(
     Ok(visit.answer("Days", &periods, || render(&visit, &selection, &periods, &codes)))
 }
 
+/// Gives the days away, as a file.
+pub(crate) async fn file(
+    visit: Visit,
+    selection: Query<DaySelection>,
+) -> Result<HttpResponse, Error> {
+    let asked = ListPeriods { limit: None, before: None, ..visit.selected(selection.parse())? };
+    csv_file::answer::<PeriodRow>(visit, "days", async move |visit, _| {
+        Lines::of(visit.call(&PERIODS, &[], &asked).await?.periods, None)
+    })
+    .await
+}
+
 fn render(visit: &Visit, selection: &DaySelection, periods: &Periods, codes: &[&str]) -> Markup {
     let is_first_page = selection.is_first_page();
     let mut partners: BTreeMap<&str, Vec<&PeriodRow>> = BTreeMap::new();
@@ -102,6 +117,10 @@ fn render(visit: &Visit, selection: &DaySelection, periods: &Periods, codes: &[&
         @for (partner, rows) in &partners {
             h2 { (partner) }
             (days_of(partner, rows, selection, (visit.console.now)()))
+        }
+        @if !partners.is_empty() {
+            @let all = DaySelection { partner: selection.partner.clone(), before: String::new() };
+            (csv_file::link(&address(FILE, &all)))
         }
         @if is_first_page && visit.session.may(&PREVIEW) {
             (compare::fields(&visit.session, codes, ""))

@@ -11,10 +11,11 @@ use payfold_report::finding_groups::{FindingGroups, alike, at_risk};
 use payfold_report::money::list_sums;
 use payfold_report::values::OurCurrencies;
 use payfold_schemas::finding::{Code, FindingChanged, FindingStatus};
-use payfold_views::findings::{FindingPage, ListFindings};
+use payfold_views::findings::{FindingPage, ListFindings, ListedFinding};
 use serde::{Deserialize, Serialize};
 
 use crate::choice::Choice;
+use crate::csv_file::{self, Lines};
 use crate::decide::{DECISIONS, DecisionFields};
 use crate::field::{UnfitField, day_of, given, partner_given, text_of};
 use crate::finding_row::{FindingTable, action, subject_of};
@@ -22,6 +23,8 @@ use crate::redirect::address;
 use crate::session::Session;
 use crate::visit::Visit;
 
+/// The path of the list as a file.
+pub(crate) const FILE: &str = "/findings.csv";
 /// Findings on a page: more make it larger than 100 KB.
 const PAGE_ROWS: usize = 50;
 
@@ -56,6 +59,11 @@ impl FindingSelection {
     fn next(&self, after: &str) -> String {
         address("/findings", &Self { after: after.to_owned(), ..self.clone() })
     }
+
+    /// The address of the whole list as a file.
+    fn file(&self) -> String {
+        address(FILE, &Self { after: String::new(), ..self.clone() })
+    }
 }
 
 /// Lists findings.
@@ -66,6 +74,25 @@ pub(crate) async fn list(
     let asked = visit.selected(selection.parse())?;
     let page = visit.call(&FINDINGS, &[], &asked).await?;
     Ok(visit.answer("Findings", &page, || render(&selection, &page, &visit.session)))
+}
+
+/// Gives the list away, as a file.
+pub(crate) async fn file(
+    visit: Visit,
+    selection: Query<FindingSelection>,
+) -> Result<HttpResponse, Error> {
+    let asked = ListFindings { limit: None, ..visit.selected(selection.parse())? };
+    csv_file::answer::<ListedFinding<'_>>(visit, "findings", async move |visit, after| {
+        let asked = ListFindings { after, ..asked.clone() };
+        let page = visit.call(&FINDINGS, &[], &asked).await?;
+        let (now, currencies) = ((visit.console.now)(), OurCurrencies::new(&page.currencies));
+        let rows = page.findings.iter();
+        Lines::of(
+            rows.map(|row| ListedFinding { row, now, currencies: &currencies }),
+            page.next.clone(),
+        )
+    })
+    .await
 }
 
 fn render(selection: &FindingSelection, page: &FindingPage, session: &Session) -> Markup {
@@ -89,6 +116,7 @@ fn render(selection: &FindingSelection, page: &FindingPage, session: &Session) -
         }
         (groups_of(&table, &groups.decided))
         (groups_of(&table, &groups.cleared))
+        @if !page.findings.is_empty() { (csv_file::link(&selection.file())) }
         @if let Some(after) = &page.next {
             p { a.next rel="next" href=(selection.next(after)) { "Next page" } }
         }

@@ -7,7 +7,7 @@
 //! asked, `page` the frame of a page. `login`, `overview`, `orders`, `order`, `stuck`, `search`,
 //! `findings`, `finding`, `days`, `day`, `preview`, `quarantine`, `notice`, `bytes`, `partners`,
 //! `partner`, `builds`, `people` and `help` are the pages, `decide`, `compare` and `upload` what
-//! people send from them.
+//! people send from them. `csv_file` gives a list away as a file.
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
@@ -17,6 +17,7 @@ mod bytes;
 mod choice;
 mod client;
 mod compare;
+mod csv_file;
 mod day;
 mod days;
 mod decide;
@@ -161,22 +162,28 @@ pub fn routes(console: &Data<Console>, config: &mut ServiceConfig) {
         .route("/logout", web::post().to(login::log_out))
         .route("/search", web::get().to(search::find))
         .route("/orders", web::get().to(orders::list))
+        .route(orders::FILE, web::get().to(orders::file))
         .route(stuck::STUCK_PATH, web::get().to(stuck::list))
+        .route(stuck::FILE, web::get().to(stuck::file))
         .route("/days", web::get().to(days::list))
+        .route(days::FILE, web::get().to(days::file))
         .route("/days/{partner}/{day}", web::get().to(day::show))
         .route("/days/{partner}/{day}/report", web::get().to(day::report))
         .route("/days/{partner}/{day}/close", web::post().to(day::close))
         .route(compare::QUERIES, web::post().to(compare::query))
         .route("/comparisons/{ticket}", web::get().to(compare::show))
         .route("/findings", web::get().to(findings::list))
+        .route(findings::FILE, web::get().to(findings::file))
         .route("/findings/{finding}", web::get().to(finding::show))
         .route("/quarantine", web::get().to(quarantine::list))
+        .route(quarantine::FILE, web::get().to(quarantine::file))
         .route("/quarantine/{position}", web::get().to(notice::show))
         .route("/partners", web::get().to(partners::list))
         .route("/partners/{partner}", web::get().to(partner::show))
         .route(builds::BUILDS_PATH, web::get().to(builds::show))
         .route(builds::BUILDS_PATH, web::post().to(builds::change))
         .route(people::PEOPLE, web::get().to(people::show))
+        .route(people::FILE, web::get().to(people::file))
         .route(help::INDEX, web::get().to(help::index))
         .route("/help/{page:.+}", web::get().to(help::show))
         .route("/bytes/{topic}/{position}", web::get().to(bytes::ask))

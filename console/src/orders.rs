@@ -8,6 +8,7 @@ use payfold_schemas::order::{Flag, OrderState};
 use payfold_views::orders::{ListOrders, OrderPage, OrderRow};
 use serde::{Deserialize, Serialize};
 
+use crate::csv_file::{self, Lines};
 use crate::field::{UnfitField, given, text_of, time_of};
 use crate::redirect::address;
 use crate::stuck::STUCK_PATH;
@@ -15,6 +16,8 @@ use crate::table::{Head, table};
 use crate::text::{moment, money, state};
 use crate::visit::Visit;
 
+/// The path of the list as a file.
+pub(crate) const FILE: &str = "/orders.csv";
 /// Orders on a page.
 const PAGE_ROWS: usize = 100;
 /// The flag in a filter for orders with any critical flag.
@@ -51,6 +54,11 @@ impl OrderFilter {
         let next = Self { after: after.to_owned(), ..self.clone() };
         address("/orders", &next)
     }
+
+    /// The address of the whole list as a file.
+    fn file(&self) -> String {
+        address(FILE, &Self { after: String::new(), ..self.clone() })
+    }
 }
 
 /// Lists orders.
@@ -58,6 +66,16 @@ pub(crate) async fn list(visit: Visit, filter: Query<OrderFilter>) -> Result<Htt
     let asked = visit.selected(filter.parse())?;
     let page = visit.call(&ORDERS, &[], &asked).await?;
     Ok(visit.answer("Orders", &page, || render(&filter, &page)))
+}
+
+/// Gives the list away, as a file.
+pub(crate) async fn file(visit: Visit, filter: Query<OrderFilter>) -> Result<HttpResponse, Error> {
+    let asked = ListOrders { limit: None, ..visit.selected(filter.parse())? };
+    csv_file::answer::<OrderRow>(visit, "orders", async move |visit, after| {
+        let page = visit.call(&ORDERS, &[], &ListOrders { after, ..asked.clone() }).await?;
+        Lines::of(page.orders, page.next)
+    })
+    .await
 }
 
 fn render(filter: &OrderFilter, page: &OrderPage) -> Markup {
@@ -95,6 +113,7 @@ fn render(filter: &OrderFilter, page: &OrderPage) -> Markup {
             }
         } @else {
             (orders_table(&page.orders))
+            (csv_file::link(&filter.file()))
         }
         @if let Some(after) = &page.next {
             p { a.next rel="next" href=(filter.next(after)) { "Next page" } }

@@ -15,6 +15,7 @@ use payfold_views::tokens::{TokenRow, Tokens};
 use serde::{Deserialize, Serialize};
 
 use crate::bytes;
+use crate::csv_file::{self, Lines};
 use crate::field::{UnfitField, given, text_of};
 use crate::redirect::address;
 use crate::session::Session;
@@ -24,6 +25,8 @@ use crate::visit::Visit;
 
 /// The path of the page.
 pub(crate) const PEOPLE: &str = "/people";
+/// The path of the log of actions as a file.
+pub(crate) const FILE: &str = "/people.csv";
 /// Actions on a page.
 const PAGE_ROWS: usize = 100;
 
@@ -64,6 +67,19 @@ pub(crate) async fn show(
     Ok(visit.answer("People", &people, || render(&selection, &people, &visit.session)))
 }
 
+/// Gives the log of actions away, as a file.
+pub(crate) async fn file(
+    visit: Visit,
+    selection: Query<ActionSelection>,
+) -> Result<HttpResponse, Error> {
+    let asked = ListActions { limit: None, ..visit.selected(selection.parse())? };
+    csv_file::answer::<PersonAction>(visit, "people", async move |visit, before| {
+        let page = visit.call(&ACTIONS, &[], &ListActions { before, ..asked.clone() }).await?;
+        Lines::of(page.actions, page.next)
+    })
+    .await
+}
+
 fn render(selection: &ActionSelection, people: &People, session: &Session) -> Markup {
     let People { tokens, page } = people;
     html! {
@@ -89,6 +105,8 @@ fn render(selection: &ActionSelection, people: &People, session: &Session) -> Ma
             }
         } @else {
             (action_table(&page.actions, session))
+            @let all = ActionSelection { before: String::new(), ..selection.clone() };
+            (csv_file::link(&address(FILE, &all)))
         }
         @if let Some(next) = &page.next {
             p { a.next rel="next" href=(older(selection, next)) { "Earlier" } }

@@ -14,6 +14,7 @@ use payfold_views::quarantine::{ListNotices, NoticePage, QuarantineRow};
 use serde::{Deserialize, Serialize};
 
 use crate::choice::Choice;
+use crate::csv_file::{self, Lines};
 use crate::decide::{DECISIONS, DecisionFields};
 use crate::field::{UnfitField, partner_given, text_of};
 use crate::redirect::address;
@@ -24,6 +25,8 @@ use crate::table::{Head, table};
 use crate::text::{moment, people, reasons};
 use crate::visit::Visit;
 
+/// The path of the list as a file.
+pub(crate) const FILE: &str = "/quarantine.csv";
 /// Notices on a page.
 const PAGE_ROWS: usize = 50;
 
@@ -57,6 +60,11 @@ impl NoticeSelection {
     fn next(&self, after: &str) -> String {
         address("/quarantine", &Self { after: after.to_owned(), ..self.clone() })
     }
+
+    /// The address of the whole list as a file.
+    fn file(&self) -> String {
+        address(FILE, &Self { after: String::new(), ..self.clone() })
+    }
 }
 
 /// Lists quarantined notices, the oldest first.
@@ -67,6 +75,19 @@ pub(crate) async fn list(
     let asked = visit.selected(selection.parse())?;
     let page = visit.call(&NOTICES, &[], &asked).await?;
     Ok(visit.answer("Quarantine", &page, || render(&selection, &page, &visit.session)))
+}
+
+/// Gives the list away, as a file.
+pub(crate) async fn file(
+    visit: Visit,
+    selection: Query<NoticeSelection>,
+) -> Result<HttpResponse, Error> {
+    let asked = ListNotices { limit: None, ..visit.selected(selection.parse())? };
+    csv_file::answer::<QuarantineRow>(visit, "quarantine", async move |visit, after| {
+        let page = visit.call(&NOTICES, &[], &ListNotices { after, ..asked.clone() }).await?;
+        Lines::of(page.notices, page.next)
+    })
+    .await
 }
 
 fn render(selection: &NoticeSelection, page: &NoticePage, session: &Session) -> Markup {
@@ -99,6 +120,7 @@ fn render(selection: &NoticeSelection, page: &NoticePage, session: &Session) -> 
             }
             @if table.has_boxes { (form.fields(session)) }
         }
+        @if !page.notices.is_empty() { (csv_file::link(&selection.file())) }
         @if let Some(after) = &page.next {
             p { a.next rel="next" href=(selection.next(after)) { "Next page" } }
         }

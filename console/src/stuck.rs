@@ -10,6 +10,7 @@ use payfold_schemas::time::Time;
 use payfold_views::stuck::{ListStuck, StuckPage, StuckRow};
 use serde::{Deserialize, Serialize};
 
+use crate::csv_file::{self, Lines};
 use crate::field::{UnfitField, partner_given, text_of};
 use crate::redirect::address;
 use crate::table::{Head, table};
@@ -18,6 +19,8 @@ use crate::visit::Visit;
 
 /// The path of the list.
 pub(crate) const STUCK_PATH: &str = "/stuck";
+/// The path of the list as a file.
+pub(crate) const FILE: &str = "/stuck.csv";
 /// The most orders of a page.
 const PAGE_ORDERS: usize = 100;
 
@@ -51,6 +54,19 @@ pub(crate) async fn list(
     Ok(visit.answer("Stuck orders", &page, || render(&selection, &page, now)))
 }
 
+/// Gives the list away, as a file.
+pub(crate) async fn file(
+    visit: Visit,
+    selection: Query<StuckSelection>,
+) -> Result<HttpResponse, Error> {
+    let asked = ListStuck { limit: None, ..visit.selected(selection.parse())? };
+    csv_file::answer::<StuckRow>(visit, "stuck", async move |visit, after| {
+        let page = visit.call(&STUCK, &[], &ListStuck { after, ..asked.clone() }).await?;
+        Lines::of(page.orders, page.next)
+    })
+    .await
+}
+
 fn render(selection: &StuckSelection, page: &StuckPage, now: Time) -> Markup {
     html! {
         h1 { "Stuck orders" }
@@ -70,6 +86,8 @@ fn render(selection: &StuckSelection, page: &StuckPage, now: Time) -> Markup {
             }
         } @else {
             (orders(&page.orders, now))
+            @let all = StuckSelection { after: String::new(), ..selection.clone() };
+            (csv_file::link(&address(FILE, &all)))
         }
         @if let Some(after) = &page.next {
             @let next = StuckSelection { after: after.clone(), ..selection.clone() };

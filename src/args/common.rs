@@ -14,8 +14,8 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "DIR", env = "PAYFOLD_DATA")]
     pub data: Option<PathBuf>,
     /// Admin listener of a running system. If it is given, orders, findings, decisions, compared
-    /// days, quarantine, traces and topics are read through it, too [default: the one in the data
-    /// folder's run file]
+    /// days, quarantine, traces, topics, accounts and keys are read through it, too [default: the
+    /// one in the data folder's run file]
     #[arg(long, global = true, value_name = "URL", env = "PAYFOLD_ADMIN_URL")]
     pub admin_url: Option<String>,
     /// File with your admin token; the token's name is recorded as the author of a change [default:

@@ -5,11 +5,15 @@
 use std::collections::BTreeMap;
 
 use ipnet::IpNet;
+use payfold_api::accounts::{ACCOUNTS, AccountInForce};
+use payfold_api::call::Nothing;
 use payfold_partners::document::AccountEntry;
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
 use serde::Serialize;
 
+use crate::admin_client::AdminClient;
 use crate::args::{AccountCommand, AccountSetArgs, Global, OutputArgs};
+use crate::data_dir::DataDir;
 use crate::error::Fixable;
 use crate::listing::{self, Row};
 use crate::settings::{self, Loaded};
@@ -18,17 +22,46 @@ use crate::{keys, output};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct AccountRow<'a> {
-    partner: &'a PartnerCode,
-    merchant_code: &'a MerchantCode,
+struct AccountRow {
+    partner: PartnerCode,
+    merchant_code: MerchantCode,
     enabled: bool,
     keys: usize,
-    allow_sources: &'a [IpNet],
+    allow_sources: Vec<String>,
     rate_per_s: Option<u32>,
-    constants: &'a BTreeMap<String, String>,
+    /// Those in the vault; `None` of a running system.
+    constants: Option<BTreeMap<String, String>>,
 }
 
-impl Row for AccountRow<'_> {
+impl From<&AccountEntry> for AccountRow {
+    fn from(account: &AccountEntry) -> Self {
+        Self {
+            partner: account.partner.clone(),
+            merchant_code: account.merchant_code.clone(),
+            enabled: account.enabled,
+            keys: account.keys.len(),
+            allow_sources: account.allow_sources.iter().map(IpNet::to_string).collect(),
+            rate_per_s: account.rate_per_s,
+            constants: Some(account.constants.clone()),
+        }
+    }
+}
+
+impl From<AccountInForce> for AccountRow {
+    fn from(account: AccountInForce) -> Self {
+        Self {
+            partner: account.partner,
+            merchant_code: account.merchant_code,
+            enabled: account.enabled,
+            keys: account.keys.len(),
+            allow_sources: account.allow_sources,
+            rate_per_s: account.rate_per_s,
+            constants: None,
+        }
+    }
+}
+
+impl Row for AccountRow {
     const COLUMNS: &'static str =
         "partner merchant:merchantCode enabled keys allow_sources rate_per_s constants";
 }
@@ -37,23 +70,29 @@ impl Row for AccountRow<'_> {
 pub(crate) fn run(global: &Global, command: &AccountCommand) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
     match command {
-        AccountCommand::List { partner, output } => list(&loaded, partner.as_deref(), output),
+        AccountCommand::List { partner, output } => {
+            list(global, &loaded, partner.as_deref(), output)
+        }
         AccountCommand::Set(args) => set(&loaded, args),
     }
 }
 
-fn list(loaded: &Loaded, partner: Option<&str>, output: &OutputArgs) -> anyhow::Result<()> {
-    let document = vault::read(&loaded.settings)?;
-    let is_asked = |account: &&AccountEntry| partner.is_none_or(|p| account.partner.as_str() == p);
-    let rows = document.accounts.iter().filter(is_asked).map(|account| AccountRow {
-        partner: &account.partner,
-        merchant_code: &account.merchant_code,
-        enabled: account.enabled,
-        keys: account.keys.len(),
-        allow_sources: &account.allow_sources,
-        rate_per_s: account.rate_per_s,
-        constants: &account.constants,
-    });
+/// Prints the accounts of a running system, if its address is given, or else those in the vault.
+fn list(
+    global: &Global,
+    loaded: &Loaded,
+    partner: Option<&str>,
+    output: &OutputArgs,
+) -> anyhow::Result<()> {
+    let mut rows: Vec<_> = match global.admin_url {
+        Some(_) => {
+            let client = AdminClient::find(global, &DataDir::of(&loaded.settings))?;
+            let accounts = client.call(&ACCOUNTS, &[], &Nothing {})?.accounts;
+            accounts.into_iter().map(AccountRow::from).collect()
+        }
+        None => vault::read(&loaded.settings)?.accounts.iter().map(AccountRow::from).collect(),
+    };
+    rows.retain(|account| partner.is_none_or(|partner| account.partner.as_str() == partner));
     listing::print(output.output, rows)
 }
 

@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use crate::args::{EventsArgs, OutputFormat};
 use crate::error::Fixable;
-use crate::listing::{self, Row};
+use crate::listing::{self, Row, Shown};
 use crate::output;
 
-impl Row for Contract {
+impl Row for Shown<Contract> {
     const COLUMNS: &'static str = "type topic key summary";
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn events(args: &EventsArgs) -> anyhow::Result<()> {
         })?;
         return output::object(OutputFormat::Json, &contract.schema);
     }
-    listing::print(args.output.output, contracts)
+    listing::print(args.output.output, contracts.into_iter().map(Shown))
 }
 
 /// Prints the AsyncAPI document of the topics.

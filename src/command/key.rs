@@ -31,7 +31,9 @@ pub(crate) fn run(global: &Global, command: &KeyCommand) -> anyhow::Result<()> {
     let loaded = settings::load(global)?;
     match command {
         KeyCommand::Add(args) => add(&loaded, args),
-        KeyCommand::List { partner, output } => list::run(&loaded, partner.as_deref(), output),
+        KeyCommand::List { partner, output } => {
+            list::run(global, &loaded, partner.as_deref(), output)
+        }
         KeyCommand::RotateIdentity => rotate(&loaded),
         KeyCommand::Retire(args) => retire(&loaded, args),
     }

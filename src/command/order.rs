@@ -1,8 +1,6 @@
 //! `payfold order show|list|stuck`: stored orders, and the facts of an order with what each
 //! changed.
 
-mod rows;
-
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::Topic;
 use payfold_report::money::major_named;

@@ -11,7 +11,6 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::Author;
 use payfold_schemas::token::TokenRole;
 use payfold_views::actions::{ACTIONS_MAX, ActionPage, ListActions};
-use payfold_views::tokens::TokenRow;
 use serde::Serialize;
 use zeroize::Zeroizing;
 
@@ -36,14 +35,6 @@ struct AdminTokenRow<'a> {
 
 impl Row for AdminTokenRow<'_> {
     const COLUMNS: &'static str = "name role token";
-}
-
-impl Row for TokenRow {
-    const COLUMNS: &'static str = "name role recorded_at last_action_at";
-}
-
-impl Row for PersonAction {
-    const COLUMNS: &'static str = "at author done kind on detail reason";
 }
 
 /// Runs one of its commands.

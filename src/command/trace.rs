@@ -1,18 +1,14 @@
 //! `payfold trace`: everything the log has about a request, a partner's reference or an order, in
 //! order of time.
 
-use payfold_views::trace::{FindTrace, TraceStep};
+use payfold_views::trace::FindTrace;
 
 use super::block_on::block_on;
 use crate::args::{Global, TraceArgs};
 use crate::error::Fixable;
-use crate::listing::{self, Row};
+use crate::listing;
 use crate::reads::Reads;
 use crate::settings;
-
-impl Row for TraceStep {
-    const COLUMNS: &'static str = "time role order step result flags position";
-}
 
 /// Prints the trace.
 pub(crate) fn run(global: &Global, args: &TraceArgs) -> anyhow::Result<()> {

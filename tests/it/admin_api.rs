@@ -189,6 +189,24 @@ fn orders_are_read_alike_here_and_through_the_admin_listener() {
     assert_eq!((mistyped.status, mistyped.code().as_str()), (400, "bad_request"));
 }
 
+#[test]
+fn accounts_and_keys_are_listed_of_a_system_elsewhere() {
+    let system = System::demo();
+    system.payfold(&["key", "add", "sandbox", "--channel", "return", "--merchant", "DEMO"]).ok();
+    system.metric_when("payfold_vault_reloads_total{result=\"applied\"}", 1.0);
+    let away = Away::from(&system);
+    for (command, unknown) in [("account", &["constants"][..]), ("key", &["lastUsed", "uses24h"])] {
+        let list = [command, "list", "sandbox", "--output", "json"];
+        let (mut here, there) = (system.payfold(&list).rows(), away.payfold(&list).rows());
+        assert!(!here.is_empty());
+        for row in &mut here {
+            unknown.iter().for_each(|name| row[name] = Value::Null);
+        }
+        assert_eq!(here, there, "{command}");
+        assert!(away.payfold(&[command, "list", "acme"]).ok().lines().count() == 1);
+    }
+}
+
 /// The table of the operations' manual has the calls, and no other.
 #[test]
 fn the_docs_list_every_call() {

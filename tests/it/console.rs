@@ -3,6 +3,7 @@
 mod builds;
 mod days;
 pub mod decisions;
+mod lists;
 mod overview;
 mod partners;
 mod people;

@@ -55,6 +55,7 @@ const DIRECTIONS: [(&str, &[&str]); 19] = [
             "payfold-projector",
             "payfold-reconcile",
             "payfold-reconciler",
+            "payfold-report",
         ],
     ),
     (

@@ -10,10 +10,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ReadError;
+use crate::listing::Row;
 use crate::reader::Reader;
 
 /// The most actions of one page.
 pub const ACTIONS_MAX: usize = 500;
+
+impl Row for PersonAction {
+    const COLUMNS: &'static str = "at author done kind on detail reason";
+}
 
 /// Which actions to list, the newest first.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -15,8 +15,10 @@ use payfold_schemas::released::Because;
 use payfold_schemas::time::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::error::ReadError;
+use crate::listing::{Cells, Row};
 use crate::order_name;
 use crate::reader::Reader;
 
@@ -61,6 +63,36 @@ pub struct DecisionRow {
     pub reason: String,
     /// The digest of what was decided on; null for decisions on findings that have ended.
     pub evidence: Option<Digest>,
+}
+
+impl Row for DecisionRow {
+    const COLUMNS: &'static str =
+        "at on code verdict author seconded_by reason second_reason evidence";
+
+    fn shown(&self, column: &str, _cells: Cells) -> Option<Value> {
+        Some(match column {
+            "on" if self.kind == DecidedKind::Notice => format!("quarantine {}", self.on).into(),
+            "verdict" => verdict_in_words(self).into(),
+            // The first digits distinguish digests.
+            "evidence" => {
+                json!(self.evidence.map(|it| it.to_string().chars().take(12).collect::<String>()))
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// The verdict, and what became of a decision that does not hold.
+fn verdict_in_words(row: &DecisionRow) -> String {
+    let verdict = row.because.map_or(row.verdict.as_str(), |because| because.as_str());
+    match (row.status, &row.ended_by) {
+        (DecisionStatus::Superseded | DecisionStatus::Final, _) => verdict.to_owned(),
+        (DecisionStatus::Waiting, _) => format!("{verdict} (needs a second person)"),
+        (DecisionStatus::Withdrawn, _) => format!("{verdict} (withdrawn)"),
+        (DecisionStatus::Replaced, Some(by)) => format!("{verdict} (replaced by {by})"),
+        (DecisionStatus::Replaced, None) => format!("{verdict} (replaced)"),
+        (DecisionStatus::Reopened, _) => format!("{verdict} (opened again)"),
+    }
 }
 
 /// The kind of thing that people decide.

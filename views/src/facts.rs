@@ -4,7 +4,8 @@ use payfold_engines::log::{EventLog, Topic};
 use payfold_kit::search;
 use payfold_projector::fold;
 use payfold_schemas::fact::Fact;
-use payfold_schemas::ids::{OrderKey, RequestId};
+use payfold_schemas::ids::{OrderKey, ProviderRef, RequestId};
+use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::notice_source::{NoticeSource, RecordedRequest};
 use payfold_schemas::order::{Flag, KnownFacts, Order, OrderState};
 use payfold_schemas::position::Position;
@@ -12,8 +13,10 @@ use payfold_schemas::record::{FactRecord, Parts, Record};
 use payfold_schemas::time::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::error::ReadError;
+use crate::listing::{Cells, Row, show_money};
 use crate::reader::Reader;
 
 /// A fact, with the order's state and flags after it.
@@ -36,6 +39,50 @@ pub struct FactRow {
     pub source: Option<NoticeSource>,
     /// The size of the notice's stored bytes.
     pub raw_bytes: usize,
+}
+
+impl Row for FactRow {
+    const COLUMNS: &'static str =
+        "position received:receivedAt fact ref amount effect flags request_id";
+    /// The currency and the minor units have columns of their own.
+    const CSV_COLUMNS: &'static str = "position received:receivedAt fact ref amount amount_minor \
+        currency effect flags request_id";
+
+    fn shown(&self, column: &str, cells: Cells) -> Option<Value> {
+        match column {
+            "fact" => Some(self.fact.letter().into()),
+            "ref" => Some(json!(ref_of(&self.fact))),
+            _ => show_money(column, money_of(&self.fact), cells),
+        }
+    }
+}
+
+/// The provider reference in a fact.
+fn ref_of(fact: &Fact) -> Option<&ProviderRef> {
+    match fact {
+        Fact::SessionOpened(session) => Some(&session.provider_ref),
+        Fact::Ipn(ipn) => Some(&ipn.provider_ref),
+        Fact::QueryAnswered(answer) => Some(&answer.provider_ref),
+        Fact::RefShared(shared) => Some(&shared.provider_ref),
+        Fact::CreateRequested(_)
+        | Fact::CreateFailed(_)
+        | Fact::DeadlinePassed { .. }
+        | Fact::Decided(_) => None,
+    }
+}
+
+/// The amount in a fact.
+fn money_of(fact: &Fact) -> Option<(Amount, Currency)> {
+    match fact {
+        Fact::CreateRequested(create) => Some((create.amount, create.currency)),
+        Fact::Ipn(ipn) => Some((ipn.money.amount, ipn.money.currency)),
+        Fact::QueryAnswered(answer) => Some((answer.amount, answer.currency)),
+        Fact::SessionOpened(_)
+        | Fact::RefShared(_)
+        | Fact::CreateFailed(_)
+        | Fact::DeadlinePassed { .. }
+        | Fact::Decided(_) => None,
+    }
 }
 
 /// The facts of an order.

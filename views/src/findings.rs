@@ -2,19 +2,23 @@
 
 use payfold_reconcile::findings_store::{FindingFilter, StatusFilter};
 use payfold_reconcile::ledger::Ledger;
-use payfold_schemas::finding::{Code, FindingChanged, FindingStatus};
-use payfold_schemas::ids::{OrderKey, PartnerCode};
+use payfold_report::values::{OurCurrencies, ValueFormat, format_sides};
+use payfold_schemas::finding::{Code, DecisionEnd, FindingChanged, FindingDecision, FindingStatus};
+use payfold_schemas::ids::{MerchantCode, OrderId, OrderKey, PartnerCode};
 use payfold_schemas::time::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::error::ReadError;
+use crate::listing::{Cells, Row};
 use crate::order_name;
 use crate::queries::{QueryRules, QueryStatus};
 use crate::reader::Reader;
 
 /// The most findings of one page.
 pub const FINDINGS_MAX: usize = 1_000;
+const DAY_NANOS: i64 = 24 * 3_600 * 1_000_000_000;
 
 /// A finding, and the status of the queries about its order.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -29,6 +33,92 @@ pub struct FindingRow {
     pub exponent: Option<u16>,
     /// The queries about its order, while the finding is open: an answer may clear it.
     pub query: Option<QueryStatus>,
+}
+
+/// A finding with what its cells need.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct ListedFinding<'a> {
+    /// The finding.
+    pub row: &'a FindingRow,
+    /// When it is listed.
+    #[serde(skip)]
+    pub now: Time,
+    /// The currencies of its page.
+    #[serde(skip)]
+    pub currencies: &'a OurCurrencies<'a>,
+}
+
+impl Row for ListedFinding<'_> {
+    /// Amounts are in major units of the currency.
+    const COLUMNS: &'static str = "finding status severity code order ref:paymentRef field ours \
+        partners at_risk age_days query action";
+    /// The currency and the minor units have columns of their own.
+    const CSV_COLUMNS: &'static str = "finding day status severity code order ref:paymentRef field \
+        ours partners at_risk currency at_risk_minor:moneyAtRisk age_days query action accept \
+        decided_by reason";
+
+    fn shown(&self, column: &str, cells: Cells) -> Option<Value> {
+        let finding = &self.row.finding;
+        let format = ValueFormat::with_money(cells.money_named());
+        let sides = || format_sides(finding, self.currencies, format);
+        let decision = finding.decision.as_ref();
+        Some(match column {
+            "finding" if cells == Cells::Table => {
+                finding.finding_id.chars().take(12).collect::<String>().into()
+            }
+            "finding" => json!(finding.finding_id),
+            "status" => status_in_words(finding).into(),
+            "order" => place(finding).into(),
+            "field" => match finding.flag {
+                Some(flag) => json!(flag),
+                None => json!(finding.field),
+            },
+            "ours" => sides().0.into(),
+            "partners" => format!("{} ({})", sides().1, finding.partners.source).into(),
+            "at_risk" => {
+                let minor = i128::from(finding.money_at_risk);
+                let in_major = |currency| cells.amount()(minor, currency);
+                finding.currency.map_or_else(|| minor.to_string(), in_major).into()
+            }
+            "age_days" => (self.now.nanos_since(finding.first_seen) / DAY_NANOS).into(),
+            "query" => json!(self.row.query.as_ref().map(QueryStatus::in_words)),
+            "accept" => json!(decision.map(|decision| decision.accept)),
+            "decided_by" => json!(
+                decision.map(|decision| [Some(&decision.author), decision.seconded_by.as_ref()])
+            ),
+            "reason" => json!(decision.map(|decision| &decision.reason)),
+            _ => return None,
+        })
+    }
+}
+
+/// `partner/merchantCode/orderId`, as far as it is known.
+fn place(finding: &FindingChanged) -> String {
+    let merchant_code = finding.merchant_code.as_ref().map(MerchantCode::as_str);
+    let names = [merchant_code, finding.order_id.as_ref().map(OrderId::as_str)];
+    let names = std::iter::once(finding.partner.as_str()).chain(names.into_iter().flatten());
+    names.collect::<Vec<_>>().join("/")
+}
+
+fn status_in_words(finding: &FindingChanged) -> &'static str {
+    match (&finding.decision, finding.status) {
+        (Some(decision), FindingStatus::Open) if is_contested(finding, decision) => {
+            "open (people disagree, needs a second person)"
+        }
+        (Some(_), FindingStatus::Open) => "open (needs a second person)",
+        (_, status) => status.as_str(),
+    }
+}
+
+/// Whether another person has decided something else, since the finding opened last.
+fn is_contested(finding: &FindingChanged, decision: &FindingDecision) -> bool {
+    finding
+        .earlier_decisions
+        .iter()
+        .rev()
+        .take_while(|earlier| earlier.ended != DecisionEnd::Reopened)
+        .any(|earlier| earlier.ended == DecisionEnd::Replaced && earlier.author != decision.author)
 }
 
 /// Which findings to list, by id.
@@ -138,4 +228,36 @@ fn select(ledger: &Ledger, asked: &ListFindings) -> Result<Selection, ReadError>
         currencies.extend(of_order.filter(|known| known.code == Code::CurrencyDiffers));
     }
     Ok(Selection { selected, currencies, next: last.filter(|_| has_more) })
+}
+
+#[cfg(test)]
+mod tests {
+    use payfold_schemas::money::Currency;
+
+    use super::*;
+
+    #[test]
+    fn a_finding_is_listed_with_money_in_major_units() {
+        let sample: Value =
+            serde_json::from_str(include_str!("../../report/src/tests/sample.json")).unwrap();
+        let mut finding: FindingChanged =
+            serde_json::from_value(sample["findings"][0].clone()).unwrap();
+        finding.code = Code::AmountDiffers;
+        finding.status = FindingStatus::Open;
+        finding.field = Some("amount".to_owned());
+        (finding.ours.value, finding.partners.value) = ("1250000".to_owned(), "0".to_owned());
+        (finding.money_at_risk, finding.currency) = (1_250_000, Currency::parse("EUR").ok());
+        let (now, id) = (finding.first_seen.plus_ms(36 * 3_600_000), finding.finding_id.clone());
+        let row =
+            FindingRow { finding, money_at_risk_minor: 1_250_000, exponent: Some(2), query: None };
+        let row = ListedFinding { row: &row, now, currencies: &OurCurrencies::default() };
+        for column in ["ours", "at_risk"] {
+            assert_eq!(row.shown(column, Cells::Table).unwrap(), "12,500.00 EUR");
+        }
+        assert_eq!(row.shown("ours", Cells::Csv).unwrap(), "12500.00 EUR");
+        assert_eq!(row.shown("at_risk", Cells::Csv).unwrap(), "12500.00");
+        assert_eq!(row.shown("age_days", Cells::Csv).unwrap(), 1);
+        assert_eq!(row.shown("finding", Cells::Csv).unwrap(), id);
+        assert_eq!(row.shown("finding", Cells::Table).unwrap(), id[..12]);
+    }
 }

@@ -6,6 +6,7 @@ pub mod decisions;
 pub mod error;
 pub mod facts;
 pub mod findings;
+pub mod listing;
 pub mod messages;
 mod order_name;
 pub mod orders;

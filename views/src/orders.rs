@@ -6,8 +6,10 @@ use payfold_schemas::order::{Flag, KnownFacts, Order, OrderState, Summary};
 use payfold_schemas::time::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::error::ReadError;
+use crate::listing::{Cells, Row};
 use crate::reader::{Range, Reader};
 
 /// An order. Amounts are in minor units, which `exponent` converts.
@@ -35,6 +37,25 @@ pub struct OrderRow {
     pub exponent: Option<u16>,
     /// The facts that are kept of it.
     pub facts: KnownFacts,
+}
+
+impl Row for OrderRow {
+    const COLUMNS: &'static str = "created:firstSeen partner merchant:merchantCode order:orderId \
+        state amount currency attention";
+    /// `amount` and `received` are in major units, those with `_minor` in minor units.
+    const CSV_COLUMNS: &'static str = "created:firstSeen partner merchant:merchantCode \
+        order:orderId reference state amount amount_minor:amount received \
+        received_minor:paidAmount currency attention";
+
+    fn shown(&self, column: &str, cells: Cells) -> Option<Value> {
+        let minor = match column {
+            "amount" => self.summary.amount,
+            "received" => Some(self.summary.paid_amount),
+            _ => return None,
+        };
+        let money = minor.zip(self.summary.currency);
+        Some(json!(money.map(|(minor, currency)| cells.money()(minor.into(), currency))))
+    }
 }
 
 impl From<Order> for OrderRow {

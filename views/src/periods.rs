@@ -4,8 +4,10 @@ use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::run::{PeriodClosed, RunEnded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::error::ReadError;
+use crate::listing::{Cells, Row};
 use crate::reader::Reader;
 
 /// The last run of a day, and the day as it is now.
@@ -19,6 +21,20 @@ pub struct PeriodRow {
     pub now: PeriodNow,
     /// How the day was closed; null while it is open.
     pub closed: Option<PeriodClosed>,
+}
+
+impl Row for PeriodRow {
+    const COLUMNS: &'static str = "partner day run result records:records.name \
+        entries:records.entries bad:records.bad open:now.open decided:now.decided \
+        closed_by";
+
+    fn shown(&self, column: &str, _cells: Cells) -> Option<Value> {
+        let in_words = |closed: &PeriodClosed| match self.run.adjusts {
+            Some(_) => format!("{} (adjusted since)", closed.author),
+            None => closed.author.to_string(),
+        };
+        (column == "closed_by").then(|| json!(self.closed.as_ref().map(in_words)))
+    }
 }
 
 /// A day as it is now.

@@ -7,13 +7,15 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::KeyId;
 use payfold_schemas::position::Position;
 use payfold_schemas::record::{Parts, QuarantineRecord, Record};
-use payfold_schemas::release::NoticeDecided;
+use payfold_schemas::release::{NoticeDecided, NoticeVerdict};
 use payfold_schemas::time::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::error::ReadError;
 use crate::facts::mask;
+use crate::listing::{Cells, Row};
 use crate::messages::parse_position;
 use crate::reader::Reader;
 
@@ -39,6 +41,28 @@ pub struct QuarantineRow {
     pub evidence: Digest,
     /// The decision, or the one that waits for a second person.
     pub decision: Option<NoticeDecided>,
+}
+
+impl Row for QuarantineRow {
+    const COLUMNS: &'static str =
+        "position received:receivedAt account code detail bytes:rawBytes request_id decided";
+
+    fn shown(&self, column: &str, _cells: Cells) -> Option<Value> {
+        (column == "decided").then(|| json!(self.decision.as_ref().map(decision_in_words)))
+    }
+}
+
+/// A decision as a short text.
+pub fn decision_in_words(said: &NoticeDecided) -> String {
+    let by = match &said.seconded_by {
+        Some(second) => format!("{} and {second}", said.author),
+        None => said.author.to_string(),
+    };
+    match (said.decided, said.verdict) {
+        (true, NoticeVerdict::Release) => format!("released by {by}"),
+        (true, NoticeVerdict::Dismiss) => format!("dismissed by {by}"),
+        (false, verdict) => format!("{by} decided {}, waits for a second person", verdict.as_str()),
+    }
 }
 
 /// A quarantined notice, with every decision on it.

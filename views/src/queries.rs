@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ReadError;
+use crate::listing::moment;
 
 /// The schedule of queries, and the partners that can be queried.
 #[derive(Clone, Debug)]
@@ -35,6 +36,22 @@ pub struct QueryStatus {
     pub queries_planned: Option<usize>,
     /// When the next query is due; `None` after the last.
     pub next_query: Option<Time>,
+}
+
+impl QueryStatus {
+    /// The status of the queries about an order, as the text of a table cell.
+    pub fn in_words(&self) -> String {
+        let next = self
+            .next_query
+            .map_or("no further query".to_owned(), |next| format!("next {}", moment(next)));
+        let since = moment(self.since);
+        match self.queries_due.zip(self.queries_planned) {
+            None => format!("{}; the partner can't be queried", self.reason),
+            Some((due, planned)) => {
+                format!("{} since {since}: queried {due} of {planned} times, {next}", self.reason)
+            }
+        }
+    }
 }
 
 impl QueryRules {

@@ -8,8 +8,10 @@ use payfold_schemas::order::{Order, OrderState};
 use payfold_schemas::time::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::error::ReadError;
+use crate::listing::{Cells, Row};
 use crate::queries::{QueryRules, QueryStatus};
 use crate::reader::{Range, Reader};
 
@@ -35,6 +37,23 @@ pub struct StuckRow {
     pub findings: Vec<String>,
     /// The codes of these findings.
     pub codes: Vec<Code>,
+}
+
+impl Row for StuckRow {
+    const COLUMNS: &'static str = "order state reason since queried next_query findings";
+
+    fn shown(&self, column: &str, _cells: Cells) -> Option<Value> {
+        let QueryStatus { queries_due, queries_planned, .. } = self.query;
+        Some(match column {
+            "order" => format!("{}/{}/{}", self.partner, self.merchant_code, self.order_id).into(),
+            "queried" => match queries_due.zip(queries_planned) {
+                Some((due, planned)) => format!("{due} of {planned}").into(),
+                None => "not queried".into(),
+            },
+            "findings" => json!(self.codes),
+            _ => return None,
+        })
+    }
 }
 
 /// Which stuck orders to list, by their first-seen time.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::actions::of_build;
 use crate::error::ReadError;
+use crate::listing::Row;
 use crate::reader::Reader;
 
 /// A token of a person, without the token.
@@ -27,6 +28,10 @@ pub struct TokenRow {
     /// When a person of this name did something last that is recorded; reading is not, but for
     /// bytes.
     pub last_action_at: Option<Time>,
+}
+
+impl Row for TokenRow {
+    const COLUMNS: &'static str = "name role recorded_at last_action_at";
 }
 
 /// Tokens of people.

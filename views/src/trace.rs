@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::error::ReadError;
 use crate::facts;
+use crate::listing::Row;
 use crate::messages::{MessageContent, MessageRow, corrupt};
 use crate::reader::Reader;
 
@@ -75,6 +76,10 @@ pub struct TraceStep {
     pub position: String,
     /// The message.
     pub message: Value,
+}
+
+impl Row for TraceStep {
+    const COLUMNS: &'static str = "time role order step result flags position";
 }
 
 /// A step with its place.

@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use payfold_api::accounts::{ACCOUNTS, AccountInForce, KeyInForce, KeyState};
+use payfold_api::call::Nothing;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::Topic;
 use payfold_engines::log::walk::Walk;
@@ -15,9 +17,11 @@ use payfold_schemas::time::Time;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::args::{OutputArgs, OutputFormat};
+use crate::admin_client::AdminClient;
+use crate::args::{Global, OutputArgs};
 use crate::command::block_on::block_on;
-use crate::listing::{self, Row};
+use crate::data_dir::DataDir;
+use crate::listing::{self, Cells, Row};
 use crate::output;
 use crate::settings::Loaded;
 use crate::vault;
@@ -26,65 +30,31 @@ use crate::wiring::{self, Engines};
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 const PAGE: usize = 5_000;
 
-/// The state of a key in its account at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum KeyState {
-    /// The valid key that began last. It signs our calls.
-    Current,
-    /// It is valid, and so is a newer key.
-    Old,
-    /// Its validity has not begun.
-    Next,
-    /// Its validity has ended.
-    Ended,
-}
-
-impl KeyState {
-    fn of(account: &AccountEntry, key: &KeyEntry, now: Time) -> Self {
-        if !key.is_valid_after(now) {
-            return Self::Ended;
-        }
-        if now < key.valid_from {
-            return Self::Next;
-        }
-        if replaced_at(account, key, now).is_some() { Self::Old } else { Self::Current }
-    }
-}
-
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct KeyRow<'a> {
-    partner: &'a PartnerCode,
-    merchant_code: &'a MerchantCode,
-    key_id: &'a KeyId,
+struct KeyRow {
+    partner: PartnerCode,
+    merchant_code: MerchantCode,
+    key_id: KeyId,
     channel: Channel,
     valid_from: Time,
     valid_until: Option<Time>,
     last_used: Option<Time>,
-    /// `None`: the log could not be read.
+    /// `None`: it is not known.
     uses24h: Option<u64>,
     enabled: bool,
     state: KeyState,
     still_used: bool,
-    serial: Option<&'a str>,
+    serial: Option<String>,
 }
 
-impl Row for KeyRow<'_> {
+impl Row for KeyRow {
     const COLUMNS: &'static str = "partner merchant:merchantCode key_id channel valid_from \
         valid_until last_used uses_24h state";
 
-    fn shown(&self, column: &str, _format: OutputFormat) -> Option<Value> {
+    fn shown(&self, column: &str, _cells: Cells) -> Option<Value> {
         (column == "state" && self.still_used).then(|| "old, still used".into())
     }
-}
-
-/// Since when a newer key of the channel has been valid; `None` if there is none.
-fn replaced_at(account: &AccountEntry, key: &KeyEntry, now: Time) -> Option<Time> {
-    let newer = account.keys.iter().filter(|other| {
-        other.channel == key.channel && other.valid_from > key.valid_from && other.is_valid_at(now)
-    });
-    newer.map(|newer| newer.valid_from).min()
 }
 
 #[derive(Clone, Copy)]
@@ -95,59 +65,115 @@ struct KeyUses {
 
 type UsesByKey = HashMap<(PartnerCode, MerchantCode, KeyId), KeyUses>;
 
-/// Prints the keys.
+/// The keys of an account.
+struct ListedAccount {
+    partner: PartnerCode,
+    merchant_code: MerchantCode,
+    enabled: bool,
+    keys: Vec<KeyInForce>,
+    /// The serial numbers that partners know keys by.
+    serials: HashMap<KeyId, String>,
+}
+
+impl From<&AccountEntry> for ListedAccount {
+    fn from(account: &AccountEntry) -> Self {
+        let key = |key: &KeyEntry| KeyInForce {
+            id: key.id.clone(),
+            channel: key.channel,
+            valid_from: key.valid_from,
+            valid_until: key.ends(),
+        };
+        let serial = |key: &KeyEntry| Some((key.id.clone(), key.serial.clone()?));
+        Self {
+            partner: account.partner.clone(),
+            merchant_code: account.merchant_code.clone(),
+            enabled: account.enabled,
+            keys: account.keys.iter().map(key).collect(),
+            serials: account.keys.iter().filter_map(serial).collect(),
+        }
+    }
+}
+
+impl From<AccountInForce> for ListedAccount {
+    fn from(account: AccountInForce) -> Self {
+        let AccountInForce { partner, merchant_code, enabled, keys, .. } = account;
+        Self { partner, merchant_code, enabled, keys, serials: HashMap::new() }
+    }
+}
+
+/// Prints the keys of a running system, if its address is given, or else those in the vault.
 pub(super) fn run(
+    global: &Global,
     loaded: &Loaded,
     partner: Option<&str>,
     output: &OutputArgs,
 ) -> anyhow::Result<()> {
-    let document = vault::read(&loaded.settings)?;
     let now = SystemClock.now();
-    let used = block_on(async {
-        match wiring::is_new(&loaded.settings)? {
-            true => Ok(UsesByKey::new()),
-            false => uses_of_a_day(&wiring::open_to_read(&loaded.settings).await?, now).await,
+    let (accounts, uses): (Vec<ListedAccount>, _) = match global.admin_url {
+        Some(_) => {
+            let client = AdminClient::find(global, &DataDir::of(&loaded.settings))?;
+            let accounts = client.call(&ACCOUNTS, &[], &Nothing {})?.accounts;
+            output::error_line(
+                "which keys were used is listed on the machine with the vault; metrics count it \
+                 (payfold_ingest_key_uses_total)",
+            );
+            (accounts.into_iter().map(ListedAccount::from).collect(), None)
         }
-    });
-    if let Err(error) = &used {
-        output::error_line(&format!("it is unknown which keys are used: {error:#}"));
-    }
-    let is_asked = |account: &&AccountEntry| partner.is_none_or(|p| account.partner.as_str() == p);
-    let rows = document.accounts.iter().filter(is_asked).flat_map(|account| {
+        None => {
+            let document = vault::read(&loaded.settings)?;
+            (document.accounts.iter().map(ListedAccount::from).collect(), own_uses(loaded, now))
+        }
+    };
+    let is_asked = |account: &&ListedAccount| partner.is_none_or(|p| account.partner.as_str() == p);
+    let rows = accounts.iter().filter(is_asked).flat_map(|account| {
         account.keys.iter().map(|key| {
             let name = (account.partner.clone(), account.merchant_code.clone(), key.id.clone());
             // Only notices are counted, and `ipn` keys sign them. A key of another channel may have
             // the same id.
             let is_counted = key.channel == Channel::Ipn;
-            let uses = used.as_ref().ok().map(|used| used.get(&name).filter(|_| is_counted));
+            let uses = uses.as_ref().map(|uses| uses.get(&name).filter(|_| is_counted));
             row(account, key, uses, now)
         })
     });
     listing::print(output.output, rows)
 }
 
-fn row<'a>(
-    account: &'a AccountEntry,
-    key: &'a KeyEntry,
+/// How the log says that keys were used; `None` if it can't be read, which is printed.
+fn own_uses(loaded: &Loaded, now: Time) -> Option<UsesByKey> {
+    let uses = block_on(async {
+        match wiring::is_new(&loaded.settings)? {
+            true => Ok(UsesByKey::new()),
+            false => uses_of_a_day(&wiring::open_to_read(&loaded.settings).await?, now).await,
+        }
+    });
+    uses.inspect_err(|error| {
+        output::error_line(&format!("it is unknown which keys are used: {error:#}"));
+    })
+    .ok()
+}
+
+fn row(
+    account: &ListedAccount,
+    key: &KeyInForce,
     uses: Option<Option<&KeyUses>>,
     now: Time,
-) -> KeyRow<'a> {
-    let state = KeyState::of(account, key, now);
+) -> KeyRow {
+    let state = key.state_among(&account.keys, now);
     let last_used = uses.flatten().map(|uses| uses.last);
-    let since = replaced_at(account, key, now).filter(|_| state == KeyState::Old);
+    let since = key.replaced_at(&account.keys, now).filter(|_| state == KeyState::Old);
     KeyRow {
-        partner: &account.partner,
-        merchant_code: &account.merchant_code,
-        key_id: &key.id,
+        partner: account.partner.clone(),
+        merchant_code: account.merchant_code.clone(),
+        key_id: key.id.clone(),
         channel: key.channel,
         valid_from: key.valid_from,
-        valid_until: key.ends(),
+        valid_until: key.valid_until,
         last_used,
         uses24h: uses.map(|uses| uses.map_or(0, |uses| uses.count)),
         enabled: account.enabled,
         state,
         still_used: since.is_some_and(|since| last_used.is_some_and(|last| last >= since)),
-        serial: key.serial.as_deref(),
+        serial: account.serials.get(&key.id).cloned(),
     }
 }
 
@@ -172,40 +198,4 @@ async fn uses_of_a_day(engines: &Engines, now: Time) -> anyhow::Result<UsesByKey
         }
     }
     Ok(uses)
-}
-
-#[cfg(test)]
-mod tests {
-    use payfold_partners::document::NewKey;
-    use payfold_partners::secret::Secret;
-
-    use super::*;
-
-    #[test]
-    fn a_key_is_next_then_current_then_old_then_ended() {
-        let at = |second: i64| Time::from_unix_ms(second * 1_000);
-        let merchant = MerchantCode::parse("SHOP").unwrap();
-        let mut account = AccountEntry::new(PartnerCode::parse("acme").unwrap(), merchant);
-        for (id, from) in [("a", 10), ("b", 20)] {
-            account
-                .add_key(NewKey {
-                    id: KeyId::parse(id).unwrap(),
-                    channel: Channel::Ipn,
-                    secret: Secret::from_bytes(vec![id.as_bytes()[0]; 24]),
-                    valid_from: at(from),
-                    overlap_ms: 5_000,
-                    created_at: at(0),
-                })
-                .unwrap();
-        }
-        let states = |now| {
-            let of = |key: &KeyEntry| KeyState::of(&account, key, at(now));
-            account.keys.iter().map(of).collect::<Vec<_>>()
-        };
-        assert_eq!(states(5), [KeyState::Next, KeyState::Next]);
-        assert_eq!(states(15), [KeyState::Current, KeyState::Next]);
-        assert_eq!(states(20), [KeyState::Old, KeyState::Current]);
-        assert_eq!(states(25), [KeyState::Ended, KeyState::Current]);
-        assert_eq!(replaced_at(&account, &account.keys[0], at(22)), Some(at(20)));
-    }
 }

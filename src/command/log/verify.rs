@@ -14,16 +14,16 @@ use super::anchor::Anchor;
 use super::profiles;
 use crate::args::{ChainArgs, OutputArgs, OutputFormat, VerifyArgs};
 use crate::error::DifferencesFound;
-use crate::listing::{self, Row};
+use crate::listing::{self, Row, Shown};
 use crate::settings::Loaded;
 use crate::wiring::Engines;
 use crate::{output, vault};
 
-impl Row for StoredDifference {
+impl Row for Shown<&StoredDifference> {
     const COLUMNS: &'static str = "order field stored folded";
 }
 
-impl Row for SignatureRow {
+impl Row for Shown<&SignatureRow> {
     const COLUMNS: &'static str = "result notices position order request_id detail";
 }
 
@@ -69,7 +69,7 @@ fn subject(engines: &Engines) -> anyhow::Result<Subject> {
 
 fn print(verification: &Verification, output: &OutputArgs) -> anyhow::Result<()> {
     if !verification.differences.is_empty() || output.output != OutputFormat::Table {
-        listing::print(output.output, &verification.differences)?;
+        listing::print(output.output, verification.differences.iter().map(Shown))?;
     }
     let Verification { records, orders, events, differences, .. } = verification;
     let mut beside = String::new();
@@ -151,7 +151,7 @@ fn print_signatures(
 ) -> anyhow::Result<()> {
     let rows = found.rows();
     if !rows.is_empty() || output.output != OutputFormat::Table {
-        listing::print(output.output, &rows)?;
+        listing::print(output.output, rows.iter().map(Shown))?;
     }
     let Unjudged { erased, accepted, open } = found.unjudged(accepted);
     let (fails, unjudged) = (found.failures(), accepted.saturating_add(open));

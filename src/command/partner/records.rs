@@ -14,22 +14,22 @@ use payfold_schemas::money::Currency;
 use serde_json::{Value, json};
 
 use super::source::ProfileSource;
-use crate::args::{OutputFormat, RecordLineKind, RecordsArgs};
+use crate::args::{RecordLineKind, RecordsArgs};
 use crate::error::Fixable;
-use crate::listing::{Listing, Row};
+use crate::listing::{Cells, Listing, Row, Shown};
 use crate::output;
 
-impl Row for ReadLine {
+impl Row for Shown<&ReadLine> {
     const COLUMNS: &'static str = "line result order ref status amount currency at detail";
 
-    fn shown(&self, column: &str, _format: OutputFormat) -> Option<Value> {
-        match (column, self) {
+    fn shown(&self, column: &str, _cells: Cells) -> Option<Value> {
+        match (column, self.0) {
             ("line" | "result", _) => None,
-            ("detail", _) => Some(detail(self).into()),
-            ("order", Self::Entry(entry)) => Some(json!(entry.order_id)),
-            ("ref", Self::Entry(entry)) => Some(json!(entry.provider_ref)),
-            (_, Self::Entry(_)) => None,
-            (_, Self::Ignored { .. } | Self::Bad { .. }) => Some(Value::Null),
+            ("detail", _) => Some(detail(self.0).into()),
+            ("order", ReadLine::Entry(entry)) => Some(json!(entry.order_id)),
+            ("ref", ReadLine::Entry(entry)) => Some(json!(entry.provider_ref)),
+            (_, ReadLine::Entry(_)) => None,
+            (_, ReadLine::Ignored { .. } | ReadLine::Bad { .. }) => Some(Value::Null),
         }
     }
 }
@@ -48,7 +48,7 @@ pub(super) fn run(source: &ProfileSource, args: &RecordsArgs) -> anyhow::Result<
         left: args.page.limit,
         last: None,
         only: args.only,
-        listing: Listing::of::<ReadLine>(args.output.output),
+        listing: Listing::of::<Shown<&ReadLine>>(args.output.output),
         sums: BTreeMap::new(),
         failed: Ok(()),
     };
@@ -115,7 +115,7 @@ impl RecordsPage {
             return;
         }
         (self.left, self.last) = (self.left - 1, Some(line));
-        self.failed = self.listing.row(read);
+        self.failed = self.listing.row(&Shown(read));
     }
 }
 

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::source::ProfileSource;
-use crate::args::{OutputArgs, OutputFormat};
-use crate::listing::{Listing, Row};
+use crate::args::OutputArgs;
+use crate::listing::{Cells, Listing, Row};
 use crate::settings::Loaded;
 use crate::{accounts, keys, output};
 
@@ -26,7 +26,7 @@ struct ProfileRow<'a> {
 impl Row for ProfileRow<'_> {
     const COLUMNS: &'static str = "partner profile version stage scheme accounts exceptions digest";
 
-    fn shown(&self, column: &str, _format: OutputFormat) -> Option<Value> {
+    fn shown(&self, column: &str, _cells: Cells) -> Option<Value> {
         let short = || self.digest.to_string().chars().take(12).collect::<String>();
         (column == "digest").then(|| short().into())
     }

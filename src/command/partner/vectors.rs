@@ -5,9 +5,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::source::ProfileSource;
-use crate::args::{OutputFormat, VectorsArgs};
+use crate::args::VectorsArgs;
 use crate::error::{DifferencesFound, Fixable};
-use crate::listing::{self, Row};
+use crate::listing::{self, Cells, Row};
 
 #[derive(Serialize)]
 struct VectorRow {
@@ -19,7 +19,7 @@ struct VectorRow {
 impl Row for VectorRow {
     const COLUMNS: &'static str = "vector result sign detail";
 
-    fn shown(&self, column: &str, _format: OutputFormat) -> Option<Value> {
+    fn shown(&self, column: &str, _cells: Cells) -> Option<Value> {
         let VectorReport { problem, warning, .. } = &self.report;
         let detail = if problem.is_empty() { warning } else { problem };
         (column == "detail").then(|| detail.as_str().into())

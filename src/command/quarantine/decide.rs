@@ -5,19 +5,17 @@ use payfold_reconcile::decided::{Decided, ReplacedDecision};
 use payfold_schemas::position::Position;
 use payfold_schemas::release::NoticeVerdict;
 use payfold_schemas::released::Because;
-use payfold_views::quarantine::QuarantineRow;
+use payfold_views::listing::show_money;
+use payfold_views::quarantine::{QuarantineRow, decision_in_words};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::filter;
-use super::list::in_words;
 use crate::admin_client::AdminClient;
-use crate::args::{
-    DismissArgs, Global, OutputArgs, OutputFormat, PageArgs, ReleaseArgs, WithdrawNoticesArgs,
-};
+use crate::args::{DismissArgs, Global, OutputArgs, PageArgs, ReleaseArgs, WithdrawNoticesArgs};
 use crate::command::block_on::block_on;
 use crate::error::Fixable;
-use crate::listing::{self, Row, show_money};
+use crate::listing::{self, Cells, Row};
 use crate::output;
 use crate::reads::Reads;
 use crate::settings;
@@ -68,12 +66,12 @@ impl Row for NoticeRow {
     const CSV_COLUMNS: &'static str =
         "position order status amount amount_minor currency result detail";
 
-    fn shown(&self, column: &str, format: OutputFormat) -> Option<Value> {
+    fn shown(&self, column: &str, cells: Cells) -> Option<Value> {
         let reads = self.reads.as_ref();
         match column {
             "order" => Some(json!(reads.map(|reads| reads.order.to_string()))),
             "status" => Some(json!(reads.map(|reads| reads.status))),
-            _ => show_money(column, reads.map(|reads| (reads.amount, reads.currency)), format),
+            _ => show_money(column, reads.map(|reads| (reads.amount, reads.currency)), cells),
         }
     }
 }
@@ -159,7 +157,7 @@ async fn by_filter(reads: &Reads<'_>, args: &ReleaseArgs) -> anyhow::Result<Vec<
             let decided = row.decision.as_ref().filter(|said| said.decided);
             let is_dismissed = decided.is_some_and(|said| said.verdict == NoticeVerdict::Dismiss);
             if !is_dismissed && (!is_about_time || row.notice.code == STALE) {
-                let released = decided.map(in_words);
+                let released = decided.map(decision_in_words);
                 chosen.push(NoticeToRelease { position: row.position.parse()?, released });
             }
         }

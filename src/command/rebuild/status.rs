@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::admin_client::AdminClient;
 use crate::args::{OutputFormat, StatusArgs};
-use crate::listing::{self, Row};
+use crate::listing::{self, Cells, Row, Shown};
 use crate::output;
 use payfold_api::call::Nothing;
 use payfold_api::rebuild::BUILDS;
@@ -25,19 +25,20 @@ pub(crate) fn run(client: &AdminClient, args: &StatusArgs) -> anyhow::Result<()>
 
 /// Prints all builds.
 pub(crate) fn print(client: &AdminClient, format: OutputFormat) -> anyhow::Result<()> {
-    listing::print(format, client.call(&BUILDS, &[], &Nothing {})?.builds)
+    listing::print(format, client.call(&BUILDS, &[], &Nothing {})?.builds.into_iter().map(Shown))
 }
 
-impl Row for BuildStatus {
+impl Row for Shown<BuildStatus> {
     const COLUMNS: &'static str = "build state epoch folded of facts_per_s left throttle note";
 
-    fn shown(&self, column: &str, _format: OutputFormat) -> Option<Value> {
+    fn shown(&self, column: &str, _cells: Cells) -> Option<Value> {
+        let Self(build) = self;
         Some(match column {
-            "facts_per_s" => json!(self.facts_per_s.map(|rate| format!("{rate:.0}"))),
-            "left" => json!(self.seconds_left.map(time_left)),
+            "facts_per_s" => json!(build.facts_per_s.map(|rate| format!("{rate:.0}"))),
+            "left" => json!(build.seconds_left.map(time_left)),
             "note" => {
-                let drill = self.drill.then_some("a rule is broken on purpose");
-                json!(drill.into_iter().chain(self.error.as_deref()).collect::<Vec<_>>())
+                let drill = build.drill.then_some("a rule is broken on purpose");
+                json!(drill.into_iter().chain(build.error.as_deref()).collect::<Vec<_>>())
             }
             _ => return None,
         })
