@@ -36,6 +36,13 @@ impl Choice {
     pub(crate) const UNFIT_NOTICES: &[Self] =
         &[Self::Release(Because::ProfileFixed), Self::Dismiss];
 
+    /// The choice that agrees with a first decision on a finding, alone.
+    pub(crate) fn agreeing(accept: Verdict) -> &'static [Self] {
+        let at = Self::RECORDS.iter().position(|choice| *choice == Self::Accept(accept));
+        let at = at.expect("every side can be chosen");
+        &Self::RECORDS[at..=at]
+    }
+
     /// The value in a form.
     pub(crate) fn as_str(self) -> &'static str {
         match self {

@@ -10,13 +10,14 @@ use maud::{Markup, html};
 use payfold_api::call::Nothing;
 use payfold_api::reads::FINDINGS;
 use payfold_api::reconcile::{CLOSE, COMPARE};
-use payfold_report::money::{major, signed};
+use payfold_report::finding_groups::{FindingGroups, at_risk};
+use payfold_report::money::{list_sums, major, signed};
 use payfold_report::text::{count, counted, isolated, whole};
 use payfold_report::{Report, render_page};
 use payfold_schemas::finding::FindingChanged;
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::run::{ControlTotal, PeriodClosed, RunEnded, RunResult, Sum};
-use payfold_views::findings::ListFindings;
+use payfold_views::findings::{FINDINGS_MAX, ListFindings};
 use payfold_views::periods::PeriodRow;
 use serde::Deserialize;
 
@@ -76,8 +77,12 @@ impl Visit {
 /// Shows a day.
 pub(crate) async fn show(visit: Visit, path: Path<DayPath>) -> Result<HttpResponse, Error> {
     let period = visit.period(&path).await?;
+    let findings = match period.now.open + period.now.decided <= FINDINGS_MAX as u64 {
+        true => visit.findings_of(&period.run).await?,
+        false => Vec::new(),
+    };
     let title = format!("{} of {}", path.day, path.partner);
-    Ok(visit.answer(&title, &period, || render(&period, &visit.session)))
+    Ok(visit.answer(&title, &period, || render(&period, &findings, &visit.session)))
 }
 
 /// Gives the day's report away, as a file.
@@ -110,13 +115,13 @@ pub(crate) async fn close(
     Ok(redirect::to(path.address()))
 }
 
-fn render(period: &PeriodRow, session: &Session) -> Markup {
+fn render(period: &PeriodRow, findings: &[FindingChanged], session: &Session) -> Markup {
     let PeriodRow { run, closed, .. } = period;
     let path = DayPath { partner: run.partner.to_string(), day: run.day.clone() };
     html! {
         p.over { (run.partner) ", a day in " (run.zone) }
         h1 { (run.day) " " (standing(period)) }
-        (verdict(period))
+        (verdict(period, &FindingGroups::new(findings)))
         (figures(run))
         @if !run.records.bad_lines.is_empty() { (bad_lines(&run.records)) }
         h2 { "Control totals" }
@@ -124,12 +129,14 @@ fn render(period: &PeriodRow, session: &Session) -> Markup {
         @else { (totals(&run.totals)) }
         p { a href={ (path.address()) "/report" } { "The whole report, as a file" } }
         @if session.may(&COMPARE) { (compare::fields(session, &[run.partner.as_str()], &run.day)) }
-        @if session.may(&CLOSE) && closed.is_none() { (closing(&path, session)) }
+        @if session.may(&CLOSE) && closed.is_none() {
+            (closing(&path, period, session))
+        }
     }
 }
 
 /// What is so, and where to go on.
-fn verdict(period: &PeriodRow) -> Markup {
+fn verdict(period: &PeriodRow, groups: &FindingGroups<'_>) -> Markup {
     let PeriodRow { run, now, closed } = period;
     let tone = match (run.result, now.open) {
         (RunResult::Incomplete, _) => "bad",
@@ -137,7 +144,10 @@ fn verdict(period: &PeriodRow) -> Markup {
         (RunResult::Complete, _) => "open",
     };
     let of_partner = BTreeMap::from([("partner", run.partner.as_str())]);
-    let of_day = BTreeMap::from([("partner", run.partner.as_str()), ("day", &run.day)]);
+    let mut of_day = BTreeMap::from([("partner", run.partner.as_str()), ("day", &run.day)]);
+    if now.open == 0 {
+        of_day.insert("status", "all");
+    }
     html! {
         section.verdict.(tone) aria-label="What is so" {
             h2 { (sentence(period)) }
@@ -159,8 +169,20 @@ fn verdict(period: &PeriodRow) -> Markup {
                 a href=(address("/findings", &of_day)) { "Findings of the day" }
                 @if now.decided > 0 { "; " (count(now.decided)) " decided" }
             }
+            (risks(groups))
             @if let Some(closed) = closed { (sealed(closed, run)) }
         }
+    }
+}
+
+/// The money at risk by the findings of the day, and what waits for a second person.
+fn risks(groups: &FindingGroups<'_>) -> Markup {
+    let (open, decided) = (list_sums(&at_risk(&groups.open)), list_sums(&at_risk(&groups.decided)));
+    let waiting = groups.waiting_decisions();
+    html! {
+        @if waiting > 0 { p { (counted(waiting, "decision")) " waiting for a second person" } }
+        @if !open.is_empty() { p { "At risk by what is open: " b { (open) } } }
+        @if !decided.is_empty() { p { "Was at risk by what is decided: " (decided) } }
     }
 }
 
@@ -243,17 +265,26 @@ fn total_row(total: &ControlTotal) -> Markup {
     }
 }
 
-/// The form that closes a day.
-fn closing(path: &DayPath, session: &Session) -> Markup {
+/// The form that closes a day, once nothing is open.
+fn closing(path: &DayPath, period: &PeriodRow, session: &Session) -> Markup {
+    let can_be_closed = period.run.result == RunResult::Complete && period.now.open == 0;
     html! {
         h2 { "Close" }
-        form method="post" action={ (path.address()) "/close" } {
-            input type="hidden" name="post_token" value=(session.post_token);
-            p.hint {
-                "A digest seals the totals and findings of a day that is over and has nothing \
-                 open. What changes later shows as an adjustment."
+        p.hint {
+            "A digest seals the totals and findings of a day that is over and has nothing open. \
+             What changes later shows as an adjustment."
+        }
+        @if can_be_closed {
+            form method="post" action={ (path.address()) "/close" } {
+                input type="hidden" name="post_token" value=(session.post_token);
+                label.choice {
+                    input type="checkbox" name="for_good" value="yes" required;
+                    " The day is closed for good: this can't be taken back"
+                }
+                button type="submit" { "Close the day" }
             }
-            button type="submit" { "Close the day" }
+        } @else {
+            p { "It can be closed once all of it was compared and every finding is decided." }
         }
     }
 }

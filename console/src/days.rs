@@ -225,7 +225,7 @@ pub(crate) fn standing(row: &PeriodRow) -> Markup {
         } @else if row.closed.is_some() {
             span.badge.paid { "closed" }
         } @else {
-            span.badge.paid { "agreed" }
+            span.badge.paid { @if row.now.decided > 0 { "all decided" } @else { "agreed" } }
         }
     }
 }

@@ -7,6 +7,7 @@ use actix_web::web::Form;
 use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
 use payfold_report::text::{isolated, whole};
+use payfold_schemas::fact::Verdict;
 use payfold_schemas::ids::Author;
 use serde::Serialize;
 
@@ -51,16 +52,30 @@ impl DecisionFields {
             input type="hidden" name="post_token" value=(session.post_token);
             input type="hidden" name="back" value=(self.back);
             fieldset {
-                legend { "Decide" }
-                @for choice in self.choices {
-                    label.choice {
-                        input type="radio" name="choice" value=(choice.as_str()) required
-                            checked[self.chosen == Some(*choice)];
-                        " " (choice.label())
+                @if let [only] = self.choices {
+                    legend { "Agree with those that are ticked: " (only.label()) }
+                    input type="hidden" name="choice" value=(only.as_str());
+                    (reason_field(&self.reason))
+                    button type="submit" { "Agree" }
+                } @else {
+                    legend { "Decide" }
+                    @for choice in self.choices {
+                        label.choice {
+                            input type="radio" name="choice" value=(choice.as_str()) required
+                                checked[self.chosen == Some(*choice)];
+                            " " (choice.label())
+                        }
                     }
+                    @if self.choices.contains(&Choice::Accept(Verdict::Ours)) {
+                        p.hint {
+                            "A decision says which side counts. Of a flag, our record is the order \
+                             as it is here. It moves no money: what has to be given back or \
+                             claimed, and by whom, belongs into the reason."
+                        }
+                    }
+                    (reason_field(&self.reason))
+                    button type="submit" { "Decide" }
                 }
-                (reason_field(&self.reason))
-                button type="submit" { "Decide" }
             }
         }
     }

@@ -5,7 +5,7 @@ use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
 use payfold_api::decisions::DECIDE_FINDING;
 use payfold_api::reads::FINDINGS;
-use payfold_report::codes::{meaning, severity_meaning, title, verdict_text};
+use payfold_report::codes::{meaning_of, severity_meaning, title_of, verdict_text};
 use payfold_report::finding_groups::first_decision;
 use payfold_report::text::{isolated, whole};
 use payfold_report::values::{OurCurrencies, what_differs};
@@ -30,7 +30,7 @@ pub(crate) async fn show(visit: Visit, finding: Path<String>) -> Result<HttpResp
     let Some(row) = page.findings.first() else {
         return Ok(problem::nowhere(visit.request.clone()).await);
     };
-    let heading = title(row.finding.code);
+    let heading = title_of(&row.finding);
     Ok(visit.answer(heading, &page, || render(row, &page, &visit.session)))
 }
 
@@ -41,12 +41,12 @@ fn render(row: &FindingRow, page: &FindingPage, session: &Session) -> Markup {
     html! {
         p.over { (finding.partner) ", records of " (finding.day) }
         h1 {
-            (title(finding.code)) " "
+            (title_of(finding)) " "
             span.badge.(finding.severity.as_str()) { (finding.severity.as_str()) } " "
             span.badge { (finding.status.as_str()) }
         }
         section.verdict.(tone) aria-label="What is so" {
-            h2 { (meaning(finding.code)) }
+            h2 { (meaning_of(finding)) }
             @if is_open {
                 (action(finding))
                 p { "Severity " (finding.severity.as_str()) ": "
@@ -69,13 +69,9 @@ fn figures<'a>(finding: &'a FindingChanged, currencies: &OurCurrencies<'a>) -> M
                 dt { @if finding.flag.is_some() { "Flag" } @else { "Field" } }
                 dd { (isolated(what_differs(finding))) }
             }
-            div {
-                dt { "Here" }
-                dd { (side(&ours, finding, &finding.ours)) }
-            }
-            div {
-                dt { "Partner" }
-                dd { (side(&partners, finding, &finding.partners)) }
+            @if finding.flag.is_none() {
+                div { dt { "Here" } dd { (side(&ours, finding, &finding.ours)) } }
+                div { dt { "Partner" } dd { (side(&partners, finding, &finding.partners)) } }
             }
             @if finding.money_at_risk != 0 {
                 div { dt { "At risk" } dd { (money(finding.money_at_risk, finding.currency)) } }
@@ -129,7 +125,7 @@ fn decisions(finding: &FindingChanged) -> Markup {
                 @for earlier in &finding.earlier_decisions { (ended(earlier)) }
                 @if let Some(decision) = &finding.decision {
                     li {
-                        (moment(decision.at)) " " (decision_text(decision))
+                        (decision_text(decision))
                         @if is_waiting { b { " It waits for a second person." } }
                     }
                 }

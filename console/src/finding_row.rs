@@ -1,16 +1,17 @@
 //! Owns findings as rows of a table, which the list of findings and an order's page have.
 
 use maud::{Markup, html};
-use payfold_report::codes::{title, verdict_text};
+use payfold_report::codes::{title_of, verdict_text};
 use payfold_report::finding_groups::first_decision;
 use payfold_report::money::major_named;
 use payfold_report::text::{isolated, short_id, shown};
 use payfold_report::values::{OurCurrencies, ValueFormat, format_sides, source_of, what_differs};
-use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus, Side};
+use payfold_schemas::finding::{Code, FindingChanged, FindingDecision, FindingStatus, Side};
 
+use crate::search::path_of_search;
 use crate::subject::Subject;
 use crate::table::{Head, table};
-use crate::text::{moment, money, people, reasons};
+use crate::text::{moment, money, reasons};
 
 /// A table of findings.
 pub(crate) struct FindingTable<'a> {
@@ -33,15 +34,21 @@ pub(crate) fn sides<'a>(
     format_sides(finding, currencies, ValueFormat::with_money(major_named))
 }
 
-/// The address of the page of a finding's order; `None` if it names none.
+/// The address of the page of a finding's order; `None` if it names none. An order that only the
+/// partner knows is searched for: it may have come since.
 pub(crate) fn order_path(finding: &FindingChanged) -> Option<String> {
-    finding.order_key().map(|order| format!("/orders/{order}"))
+    let order = finding.order_key()?;
+    Some(match finding.code {
+        Code::MissingHere => path_of_search(order.order_id.as_str()),
+        _ => format!("/orders/{order}"),
+    })
 }
 
 /// Who decided what, and why.
 pub(crate) fn decision_text(decision: &FindingDecision) -> Markup {
     html! {
-        (people(&decision.author, decision.seconded_by.as_ref()))
+        (isolated(decision.author.as_str())) " (" (moment(decision.at)) ")"
+        @if let Some(second) = &decision.seconded_by { " and " (isolated(second.as_str())) }
         ": " b { (verdict_text(decision.accept)) } ", "
         (reasons(&decision.reason, decision.second_reason.as_deref()))
     }
@@ -50,19 +57,27 @@ pub(crate) fn decision_text(decision: &FindingDecision) -> Markup {
 impl<'a> FindingTable<'a> {
     /// The table.
     pub(crate) fn render(&self, findings: &[&'a FindingChanged]) -> Markup {
-        let heads = [
-            Head::Text("Finding"),
-            Head::Text("Field or flag"),
-            Head::Text("Here"),
-            Head::Text("Partner"),
-            Head::Number("At risk"),
-            Head::Text("Found"),
-        ];
+        let heads: &[_] = match findings.first() {
+            Some(first) if first.flag.is_some() => &[
+                Head::Text("Finding"),
+                Head::Text("Flag"),
+                Head::Number("At risk"),
+                Head::Text("Found"),
+            ],
+            _ => &[
+                Head::Text("Finding"),
+                Head::Text("Field"),
+                Head::Text("Here"),
+                Head::Text("Partner"),
+                Head::Number("At risk"),
+                Head::Text("Found"),
+            ],
+        };
         // A page may have several tables of one kind.
         let label = findings.first().map_or_else(String::new, |first| {
-            format!("{}, from {}", title(first.code), short_id(&first.finding_id))
+            format!("{}, from {}", title_of(first), short_id(&first.finding_id))
         });
-        table(&label, &heads, &html! { @for finding in findings { (self.row(finding)) } })
+        table(&label, heads, &html! { @for finding in findings { (self.row(finding)) } })
     }
 
     fn row(&self, finding: &'a FindingChanged) -> Markup {
@@ -81,8 +96,10 @@ impl<'a> FindingTable<'a> {
                     small { (finding.partner) " " (finding.day) }
                 }
                 td { (isolated(what_differs(finding))) }
-                td { (side(&ours, finding, &finding.ours)) }
-                td { (side(&partners, finding, &finding.partners)) }
+                @if finding.flag.is_none() {
+                    td { (side(&ours, finding, &finding.ours)) }
+                    td { (side(&partners, finding, &finding.partners)) }
+                }
                 td.num {
                     @if finding.money_at_risk == 0 { "–" }
                     @else { (money(finding.money_at_risk, finding.currency)) }
@@ -101,7 +118,7 @@ fn name(finding: &FindingChanged) -> String {
         finding.reference.as_ref().map(|reference| reference.as_str()),
     ];
     let name = names.into_iter().flatten().next();
-    name.map_or_else(|| title(finding.code).to_owned(), str::to_owned)
+    name.map_or_else(|| title_of(finding).to_owned(), str::to_owned)
 }
 
 /// A side's value and its source.

@@ -1,15 +1,19 @@
 //! Owns the list of findings: those alike together, with what to do about them and the form that
 //! decides those that are ticked.
 
+use std::collections::BTreeMap;
+
 use actix_web::web::Query;
 use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
 use payfold_api::decisions::DECIDE_FINDING;
 use payfold_api::reads::FINDINGS;
-use payfold_report::codes::{meaning, severity_meaning, title};
-use payfold_report::finding_groups::{FindingGroups, alike, at_risk};
+use payfold_report::codes::{meaning_of, severity_meaning, title, title_of, verdict_text};
+use payfold_report::finding_groups::{FindingGroups, alike, at_risk, first_decision};
 use payfold_report::money::list_sums;
+use payfold_report::text::isolated;
 use payfold_report::values::OurCurrencies;
+use payfold_schemas::fact::Verdict;
 use payfold_schemas::finding::{Code, FindingChanged, FindingStatus};
 use payfold_views::findings::{FindingPage, ListFindings, ListedFinding};
 use serde::{Deserialize, Serialize};
@@ -97,28 +101,88 @@ pub(crate) async fn file(
 
 fn render(selection: &FindingSelection, page: &FindingPage, session: &Session) -> Markup {
     let groups = FindingGroups::new(page.findings.iter().map(|row| &row.finding));
-    let table = FindingTable {
-        currencies: OurCurrencies::new(&page.currencies),
-        has_boxes: session.may(&DECIDE_FINDING),
-    };
-    let form = DecisionFields::on(address("/findings", selection), Choice::RECORDS);
-    let can_decide = !groups.open.is_empty() || !groups.noted.is_empty();
+    let table_with =
+        |has_boxes| FindingTable { currencies: OurCurrencies::new(&page.currencies), has_boxes };
+    let (table, without_boxes) = (table_with(session.may(&DECIDE_FINDING)), table_with(false));
+    let back = address("/findings", selection);
+    let waiting = Waiting::new(&groups.open, session);
+    let form = DecisionFields::on(back.clone(), Choice::RECORDS);
+    let can_decide = !waiting.undecided.is_empty() || !groups.noted.is_empty();
     html! {
         h1 { "Findings" }
         (fields(selection))
         @if page.findings.is_empty() {
             p { "No finding is like this." }
         }
+        @for (first, findings) in &waiting.for_others {
+            (agreement(&table, first, findings, (&back, session)))
+        }
         form method="post" action=(DECISIONS) {
-            (groups_of(&table, &groups.open))
+            (groups_of(&table, &waiting.undecided))
             (groups_of(&table, &groups.noted))
             @if table.has_boxes && can_decide { (form.fields(session)) }
+        }
+        @if !waiting.own.is_empty() {
+            h2 { "You decided these: they wait for another person" }
+            (groups_of(&without_boxes, &waiting.own))
         }
         (groups_of(&table, &groups.decided))
         (groups_of(&table, &groups.cleared))
         @if !page.findings.is_empty() { (csv_file::link(&selection.file())) }
         @if let Some(after) = &page.next {
             p { a.next rel="next" href=(selection.next(after)) { "Next page" } }
+        }
+    }
+}
+
+/// Open findings by what they wait for.
+struct Waiting<'a> {
+    undecided: Vec<&'a FindingChanged>,
+    /// Those that others decided first, by author and side.
+    for_others: BTreeMap<(&'a str, &'static str), Vec<&'a FindingChanged>>,
+    /// Those that the person decided first.
+    own: Vec<&'a FindingChanged>,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(open: &[&'a FindingChanged], session: &Session) -> Self {
+        let mut waiting =
+            Self { undecided: Vec::new(), for_others: BTreeMap::new(), own: Vec::new() };
+        for finding in open {
+            match first_decision(finding) {
+                None => waiting.undecided.push(finding),
+                Some(first) if first.author == session.person.name => waiting.own.push(finding),
+                Some(first) => {
+                    let by = (first.author.as_str(), first.accept.as_str());
+                    waiting.for_others.entry(by).or_default().push(finding);
+                }
+            }
+        }
+        waiting
+    }
+}
+
+/// Findings that another person decided first, with the form that agrees.
+fn agreement(
+    table: &FindingTable<'_>,
+    (author, side): &(&str, &str),
+    findings: &[&FindingChanged],
+    (back, session): (&str, &Session),
+) -> Markup {
+    let accept = Verdict::parse(side).expect("a first decision has a side");
+    let all: Vec<_> = findings.iter().map(|finding| subject_of(finding)).collect();
+    let form = DecisionFields::on(back.to_owned(), Choice::agreeing(accept));
+    html! {
+        form method="post" action=(DECISIONS) {
+            h2 {
+                (isolated(author)) " decided: " (verdict_text(accept)) " "
+                span.badge.high { "waits for a second person" } " "
+                small { (findings.len()) " on this page" }
+            }
+            p.hint { "To decide something else, open the finding." }
+            @if table.has_boxes { (DecisionFields::tick_all(&all)) }
+            (groups_of(table, findings))
+            @if table.has_boxes { (form.fields(session)) }
         }
     }
 }
@@ -165,7 +229,7 @@ fn group_of(table: &FindingTable<'_>, first: &FindingChanged, group: &[&FindingC
     html! {
         section {
             h2 {
-                (title(first.code)) " "
+                (title_of(first)) " "
                 span.badge.(first.severity.as_str()) { (first.severity.as_str()) } " "
                 @if first.status != FindingStatus::Open { (first.status.as_str()) " " }
                 small {
@@ -174,7 +238,7 @@ fn group_of(table: &FindingTable<'_>, first: &FindingChanged, group: &[&FindingC
                 }
             }
             p {
-                (meaning(first.code)) " Severity " (first.severity.as_str()) ": "
+                (meaning_of(first)) " Severity " (first.severity.as_str()) ": "
                 (severity_meaning(first.severity)) "."
             }
             @if first.status == FindingStatus::Open {

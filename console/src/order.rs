@@ -96,7 +96,8 @@ pub(crate) async fn show(visit: Visit, path: Path<OrderPath>) -> Result<HttpResp
 fn render(content: &OrderContent, key: OrderKey, session: &Session) -> Markup {
     let OrderContent { order, facts, beside: Beside { findings, decisions, unread } } = content;
     let flags = OrderFlags { order: key, flags: &order.summary.flags, decisions, session };
-    let verdict = OrderVerdict::of(order);
+    let against = findings.findings.iter().map(|row| &row.finding);
+    let verdict = OrderVerdict::of(order, against);
     html! {
         p.over { (order.partner) "/" (order.merchant_code) }
         h1 { "Order " (order.order_id) " " (state(order.summary.state)) }
@@ -107,7 +108,7 @@ fn render(content: &OrderContent, key: OrderKey, session: &Session) -> Markup {
         }
         (figures(order))
         @if !order.summary.flags.is_empty() { (flags.render()) }
-        @if !findings.findings.is_empty() { (differences(findings)) }
+        (differences(findings))
         @if let Some(why) = unread {
             p.said {
                 "What the partner's records say, and what was decided, can't be read now: "
@@ -171,10 +172,13 @@ fn figures(order: &OrderRow) -> Markup {
 fn differences(page: &FindingPage) -> Markup {
     let currencies = OurCurrencies::new(&page.currencies);
     let table = FindingTable { currencies, has_boxes: false };
-    let findings: Vec<_> = page.findings.iter().map(|row| &row.finding).collect();
+    let findings = page.findings.iter().map(|row| &row.finding);
+    let findings: Vec<_> = findings.filter(|finding| finding.flag.is_none()).collect();
     html! {
-        h2 { "What the partner's records say otherwise" }
-        (table.render(&findings))
+        @if !findings.is_empty() {
+            h2 { "What the partner's records say otherwise" }
+            (table.render(&findings))
+        }
     }
 }
 
@@ -221,7 +225,10 @@ fn what(fact: &Fact) -> Markup {
                 (money(moved.amount.minor(), Some(moved.currency)))
             }
             Fact::DeadlinePassed { .. } => { "The time to pay was over" }
-            Fact::QueryAnswered(answer) => { "Asked, the partner answered " b { (answer.status) } }
+            Fact::QueryAnswered(answer) => {
+                "Asked, the partner answered " b { (answer.status) } ": "
+                (money(answer.amount.minor(), Some(answer.currency)))
+            }
             Fact::RefShared(_) => { "Another order has the same reference of the partner" }
             Fact::Decided(decision) => { "A person decided " (decision.flag) }
         }

@@ -2,10 +2,10 @@
 
 use maud::{Markup, html};
 use payfold_api::decisions::DECIDE_FLAG;
-use payfold_report::codes::verdict_text;
+use payfold_report::codes::{flag_meaning, verdict_text};
 use payfold_schemas::fact::Verdict;
 use payfold_schemas::ids::OrderKey;
-use payfold_schemas::order::{Flag, RaisedFlag};
+use payfold_schemas::order::RaisedFlag;
 use payfold_views::decisions::{DecidedKind, DecisionRow, DecisionStatus};
 
 use crate::choice::Choice;
@@ -42,7 +42,7 @@ impl OrderFlags<'_> {
         html! {
             li {
                 span.badge.(raised.severity.as_str()) { (raised.flag) }
-                " " (meaning(raised.flag))
+                " " (flag_meaning(raised.flag))
                 @for row in &decisions { (decision(row)) }
                 @if let (true, Some(id)) = (decisions.is_empty(), &raised.decided_by) {
                     small { "decided, by the fact " code { (id) } }
@@ -100,33 +100,5 @@ fn decision(row: &DecisionRow) -> Markup {
                 DecisionStatus::Final | DecisionStatus::Withdrawn => "",
             }
         }
-    }
-}
-
-/// What a flag means.
-fn meaning(flag: Flag) -> &'static str {
-    match flag {
-        Flag::AmountMismatch => "The amount that was paid is not the one that was asked.",
-        Flag::CurrencyMismatch => "What was paid is in another currency.",
-        Flag::ContentVariant => "The partner sent one notice with different contents.",
-        Flag::DoublePayment => "The order was paid more than once.",
-        Flag::ProviderRefReused => "The partner used one reference for different orders.",
-        Flag::CreateConflict => "The shop asked for this order with different contents.",
-        Flag::SecondSession => "The partner opened a second session.",
-        Flag::SuccessAndFailed => "The partner said both paid and failed.",
-        Flag::SuccessAndExpired => "The partner said both paid and expired.",
-        Flag::PaidAfterDeadline => "It was paid after the time to pay was over.",
-        Flag::RefundWithoutSuccess => "Money was given back for a payment that no notice reported.",
-        Flag::RefundAndNegative => "Money was given back, and the partner also said not paid.",
-        Flag::PartialRefund => "A part of the money was given back.",
-        Flag::UnknownOrder => {
-            "The partner reports money for an order that the shop never asked for."
-        }
-        Flag::QueryDisagrees => "Asked, the partner answered something else than its notice says.",
-        Flag::Unconfirmed => "A notice counts only once the partner confirms it when asked.",
-        Flag::SettledByQuery => "The partner's answer settled it; its notice has not come.",
-        Flag::ProviderRefUnexpected => "The notice has another reference than the session.",
-        Flag::FactOverflow => "More was reported than an order keeps.",
-        Flag::DecisionsConflict => "Two decisions about the same thing disagree.",
     }
 }

@@ -119,6 +119,10 @@ impl Overview {
                     dt { "Open findings" }
                     dd {
                         a href="/findings" { (of_reconcilers("payfold_reconciler_findings_open")) }
+                        small {
+                            (of_reconcilers("payfold_reconciler_decisions_waiting"))
+                            " waiting for a second person"
+                        }
                     }
                 }
                 div { dt { "Facts wait to be folded for" } dd { (lag) } }

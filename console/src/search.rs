@@ -5,15 +5,20 @@ use actix_web::{Error, HttpResponse};
 use maud::html;
 use payfold_api::reads::SEARCH;
 use payfold_views::search::SearchOrders;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::orders::{orders_table, path_of};
 use crate::page;
-use crate::redirect;
+use crate::redirect::{self, address};
 use crate::visit::Visit;
 
+/// The address of a search.
+pub(crate) fn path_of_search(what: &str) -> String {
+    address("/search", &Sought { what: what.to_owned() })
+}
+
 /// What a person searches for.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Sought {
     what: String,

@@ -1,6 +1,8 @@
 //! Owns the verdict on an order: what is so in a sentence, what is to be done, and an answer for
 //! the payer. Pure.
 
+use payfold_schemas::fact::Verdict;
+use payfold_schemas::finding::{FindingChanged, FindingStatus};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::order::{KnownFacts, OrderState, Severity, Summary};
 use payfold_views::orders::OrderRow;
@@ -19,14 +21,50 @@ pub(crate) struct OrderVerdict {
 }
 
 impl OrderVerdict {
-    /// The verdict on an order.
-    pub(crate) fn of(order: &OrderRow) -> Self {
+    /// The verdict on an order, with the uncleared findings about it.
+    pub(crate) fn of<'f>(
+        order: &OrderRow,
+        findings: impl Iterator<Item = &'f FindingChanged>,
+    ) -> Self {
+        let verdict = Self::of_facts(order);
+        let against = findings.filter(|finding| finding.flag.is_none()).map(Against::of).max();
+        match against {
+            Some(Against::Open) => Self {
+                tone: "bad",
+                heading: verdict.heading.replace(": deliver.", ", by what was reported here."),
+                todo: Some(
+                    "The partner's records of the day say otherwise, below: do not deliver, and \
+                     promise nothing, before that is decided.",
+                ),
+                for_payer: "Your payment is being checked; keep the receipt.".to_owned(),
+            },
+            Some(Against::Decided) => Self {
+                tone: "open",
+                heading: verdict.heading.replace(": deliver.", ", by what was reported here."),
+                todo: Some(
+                    "It was decided that the partner's record is right, below: read why before \
+                     anything is delivered or answered.",
+                ),
+                for_payer: "Your payment was checked; please contact us with its receipt."
+                    .to_owned(),
+            },
+            Some(Against::Nothing) | None => verdict,
+        }
+    }
+
+    /// The verdict by the order's own facts.
+    fn of_facts(order: &OrderRow) -> Self {
         let summary = &order.summary;
         let is_held = summary
             .flags
             .iter()
             .any(|raised| raised.is_open() && raised.severity == Severity::Critical);
-        let todo = match (is_held, order.attention.is_empty()) {
+        let is_settled = order.attention.is_empty();
+        let todo = match (is_held, is_settled) {
+            _ if is_settled && summary.overpaid > 0 => Some(
+                "More was paid than asked, and not all of it was given back: see below what was \
+                 decided about it.",
+            ),
             (true, _) => Some(
                 "Someone who decides about money has to decide what is critical below before the \
                  shop delivers.",
@@ -46,11 +84,38 @@ impl OrderVerdict {
                 heading: "A payment was reported that does not count: see what does not fit."
                     .to_owned(),
                 todo,
-                for_payer: "A payment for your order is being checked; keep the receipt."
-                    .to_owned(),
+                for_payer: match is_settled {
+                    true => {
+                        "A payment was reported for your order that does not count for it; \
+                             please contact us with its receipt."
+                    }
+                    false => "A payment for your order is being checked; keep the receipt.",
+                }
+                .to_owned(),
             };
         }
         Self { tone, heading: heading(summary), todo, for_payer: for_payer(summary) }
+    }
+}
+
+/// What a finding says against its order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Against {
+    Nothing,
+    /// The partner's record was taken as right.
+    Decided,
+    /// It is open, and a person should look at it.
+    Open,
+}
+
+impl Against {
+    fn of(finding: &FindingChanged) -> Self {
+        let accept = finding.decision.as_ref().map(|decision| decision.accept);
+        match (finding.status, accept) {
+            (FindingStatus::Open, _) if finding.severity >= Severity::High => Self::Open,
+            (FindingStatus::Decided, Some(Verdict::Partner)) => Self::Decided,
+            _ => Self::Nothing,
+        }
     }
 }
 
@@ -94,6 +159,10 @@ fn heading(summary: &Summary) -> String {
         }
         OrderState::Expired => "Not paid: the time to pay is over.".to_owned(),
         OrderState::Failed => "Not paid: the payment failed.".to_owned(),
+        OrderState::Refunded if summary.paid_amount == 0 => {
+            let back = amount(summary.refunded_amount, summary.currency);
+            format!("Given back: {back}, though no payment of it was reported here.")
+        }
         OrderState::Refunded => {
             format!("Paid, and given back: {}.", amount(summary.refunded_amount, summary.currency))
         }
@@ -174,17 +243,17 @@ mod tests {
         paid.summary.paid_at = Time::parse("2026-01-31T10:00:00Z").ok();
         let held = flagged(paid.clone(), Severity::Critical, None);
         paid.summary.fulfil = true;
-        let verdict = OrderVerdict::of(&paid);
+        let verdict = OrderVerdict::of_facts(&paid);
         assert_eq!((verdict.tone, verdict.todo), ("good", None));
         assert_eq!(verdict.heading, "Paid 12.50 EUR on 2026-01-31 10:00:00 UTC: deliver.");
-        let verdict = OrderVerdict::of(&held);
+        let verdict = OrderVerdict::of_facts(&held);
         assert_eq!(verdict.tone, "bad");
         assert!(verdict.heading.contains("do not deliver yet"), "{}", verdict.heading);
         assert!(verdict.todo.unwrap().contains("decide what is critical"));
         assert!(verdict.for_payer.ends_with("It is being checked."), "{}", verdict.for_payer);
         let decided = flagged(paid, Severity::Critical, Some("ann".to_owned()));
         assert_eq!(
-            (OrderVerdict::of(&decided).tone, OrderVerdict::of(&decided).todo),
+            (OrderVerdict::of_facts(&decided).tone, OrderVerdict::of_facts(&decided).todo),
             ("good", None)
         );
     }
@@ -202,7 +271,7 @@ mod tests {
             let mut reported = order(state);
             let position = Position { partition: 0, offset: 1 };
             reported.facts.query_answers.push(Known { content: content.clone(), position });
-            let verdict = OrderVerdict::of(&reported);
+            let verdict = OrderVerdict::of_facts(&reported);
             for wrong in ["received no payment", "has not reached us"] {
                 assert!(!verdict.for_payer.contains(wrong), "{state}: {}", verdict.for_payer);
             }
@@ -212,14 +281,50 @@ mod tests {
     #[test]
     fn no_payer_reads_of_money_that_has_not_come() {
         for state in OrderState::ALL {
-            let verdict = OrderVerdict::of(&order(state));
+            let verdict = OrderVerdict::of_facts(&order(state));
             let says_received = verdict.for_payer.contains("We have received your payment");
             assert_eq!(says_received, state == OrderState::Paid, "{state}");
             assert_ne!(verdict.tone, "good", "{state}: nothing may be delivered");
         }
         let expired = flagged(order(OrderState::Expired), Severity::High, None);
-        let verdict = OrderVerdict::of(&expired);
+        let verdict = OrderVerdict::of_facts(&expired);
         assert_eq!(verdict.todo, Some("A person should check what does not fit below."));
         assert_eq!(verdict.tone, "open");
+    }
+
+    #[test]
+    fn the_partners_records_stop_a_delivery() {
+        let mut paid = order(OrderState::Paid);
+        (paid.summary.paid_amount, paid.summary.fulfil) = (1_250, true);
+        let sample: serde_json::Value =
+            serde_json::from_str(include_str!("../../report/src/tests/sample.json")).unwrap();
+        let finding = |status: &str, severity: &str, accept: &str| {
+            let mut finding = sample["findings"][0].clone();
+            (finding["status"], finding["severity"]) = (status.into(), severity.into());
+            (finding["code"], finding["flag"]) = ("MISSING_THERE".into(), serde_json::Value::Null);
+            finding["decision"] = serde_json::json!({ "accept": accept, "author": "ann",
+                "reason": "asked", "at": "2026-01-31T10:00:00Z", "evidence": finding["evidence"] });
+            serde_json::from_value::<FindingChanged>(finding).unwrap()
+        };
+        let delivers = |findings: &[FindingChanged]| {
+            let verdict = OrderVerdict::of(&paid, findings.iter());
+            assert_eq!(verdict.heading.contains("deliver"), verdict.tone == "good", "{verdict:?}");
+            assert_eq!(verdict.for_payer.contains("received"), verdict.tone == "good");
+            verdict.tone == "good"
+        };
+        assert!(delivers(&[]));
+        for (status, severity, accept, is_delivered) in [
+            ("open", "critical", "ours", false),
+            ("open", "warn", "ours", true),
+            ("decided", "critical", "ours", true),
+            ("decided", "critical", "write-off", true),
+            ("decided", "critical", "partner", false),
+            ("cleared", "critical", "partner", true),
+        ] {
+            let finding = finding(status, severity, accept);
+            assert_eq!(delivers(&[finding]), is_delivered, "{status} {severity} {accept}");
+        }
+        let both = [finding("decided", "critical", "partner"), finding("open", "high", "ours")];
+        assert_eq!(OrderVerdict::of(&paid, both.iter()).tone, "bad", "what is open counts first");
     }
 }

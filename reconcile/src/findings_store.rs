@@ -279,7 +279,9 @@ impl FindingsStore {
     pub(crate) fn each_open(&self, mut each: impl FnMut(OpenFinding)) -> Result<()> {
         let rows = self.rows();
         let mut select = rows.prepare_cached(
-            "SELECT code, severity, flag, currency, at_risk FROM finding WHERE status = 0",
+            "SELECT code, severity, flag, currency, at_risk,
+                 CAST(body AS TEXT) ->> '$.decision.evidence' = CAST(body AS TEXT) ->> '$.evidence'
+             FROM finding WHERE status = 0",
         )?;
         let mut open = select.query([])?;
         while let Some(row) = open.next()? {
@@ -293,6 +295,7 @@ impl FindingsStore {
                 flag: text_column(2)?.and_then(Flag::parse),
                 currency: text_column(3)?.and_then(|code| Currency::parse_stored(code).ok()),
                 at_risk: row.get(4)?,
+                is_decided_once: row.get::<_, Option<bool>>(5)? == Some(true),
             });
         }
         Ok(())
@@ -361,6 +364,8 @@ pub(crate) struct OpenFinding {
     pub(crate) currency: Option<Currency>,
     /// Minor units.
     pub(crate) at_risk: i64,
+    /// Whether a first decision on it waits for a second person.
+    pub(crate) is_decided_once: bool,
 }
 
 /// Which findings are counted.

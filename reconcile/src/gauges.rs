@@ -15,9 +15,11 @@ pub(crate) fn export_gauges(
     ledger: &Ledger,
 ) -> Result<(), FindingsStoreError> {
     let (mut open, mut flags, mut at_risk) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let mut waiting = 0;
     ledger.findings_store().each_open(|found| {
         let severity = found.severity.as_str();
         *open.entry((found.code.as_str(), severity)).or_insert(0_i64) += 1;
+        waiting += i64::from(found.is_decided_once);
         if let Some(flag) = found.flag {
             *flags.entry((flag.as_str(), severity)).or_insert(0_i64) += 1;
         }
@@ -28,6 +30,7 @@ pub(crate) fn export_gauges(
     })?;
     shared.metrics.set_open_findings(&open, &at_risk);
     shared.metrics.set_open_flags(&flags);
+    shared.metrics.set_waiting_decisions(waiting);
     for run in ledger.runs().filter(|run| run.result == RunResult::Complete) {
         // Runs come by partner and day, so the gauge keeps a partner's latest day.
         shared.metrics.set_last_complete_run(&run.partner, run.started_at);

@@ -6,14 +6,15 @@ use std::time::Duration;
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::time::Time;
 use prometheus::{
-    GaugeVec, IntGaugeVec, Registry, register_gauge_vec_with_registry,
-    register_int_gauge_vec_with_registry,
+    GaugeVec, IntGauge, IntGaugeVec, Registry, register_gauge_vec_with_registry,
+    register_int_gauge_vec_with_registry, register_int_gauge_with_registry,
 };
 
 /// The gauges of open findings, open flags, money at risk and complete runs.
 pub struct ReconcileMetrics {
     findings_open: IntGaugeVec,
     flags_open: IntGaugeVec,
+    decisions_waiting: IntGauge,
     money_at_risk_minor: IntGaugeVec,
     last_complete_run: GaugeVec,
 }
@@ -32,6 +33,11 @@ impl ReconcileMetrics {
                 "payfold_reconciler_flags_open",
                 "undecided flags of orders of compared days",
                 &["flag", "severity"],
+                registry
+            )?,
+            decisions_waiting: register_int_gauge_with_registry!(
+                "payfold_reconciler_decisions_waiting",
+                "first decisions on findings that wait for a second person",
                 registry
             )?,
             money_at_risk_minor: register_int_gauge_vec_with_registry!(
@@ -73,6 +79,11 @@ impl ReconcileMetrics {
         for ((flag, severity), count) in open {
             self.flags_open.with_label_values(&[*flag, *severity]).set(*count);
         }
+    }
+
+    /// Sets the number of first decisions that wait for a second person.
+    pub(crate) fn set_waiting_decisions(&self, count: i64) {
+        self.decisions_waiting.set(count);
     }
 
     /// Sets the start of a partner's last complete run.

@@ -2,8 +2,8 @@
 //! console. Pure.
 
 use payfold_schemas::fact::Verdict;
-use payfold_schemas::finding::Code;
-use payfold_schemas::order::Severity;
+use payfold_schemas::finding::{Code, FindingChanged};
+use payfold_schemas::order::{Flag, Severity};
 
 /// The title of a finding code.
 pub fn title(code: Code) -> &'static str {
@@ -54,6 +54,70 @@ pub fn meaning(code: Code) -> &'static str {
              records say."
         }
     }
+}
+
+/// The title of a flag of an order.
+pub fn flag_title(flag: Flag) -> &'static str {
+    match flag {
+        Flag::AmountMismatch => "Another amount was paid",
+        Flag::CurrencyMismatch => "Another currency was paid",
+        Flag::ContentVariant => "One notice, different contents",
+        Flag::DoublePayment => "Paid twice",
+        Flag::ProviderRefReused => "One reference, different orders",
+        Flag::CreateConflict => "Asked for with different contents",
+        Flag::SecondSession => "Second session",
+        Flag::SuccessAndFailed => "Paid and failed",
+        Flag::SuccessAndExpired => "Paid and expired",
+        Flag::PaidAfterDeadline => "Paid too late",
+        Flag::RefundWithoutSuccess => "Given back, never paid",
+        Flag::RefundAndNegative => "Given back, and not paid",
+        Flag::PartialRefund => "A part given back",
+        Flag::UnknownOrder => "No shop asked for it",
+        Flag::QueryDisagrees => "The answer is not the notice",
+        Flag::Unconfirmed => "Not confirmed yet",
+        Flag::SettledByQuery => "Settled by an answer",
+        Flag::ProviderRefUnexpected => "Another reference than the session's",
+        Flag::FactOverflow => "More than an order keeps",
+        Flag::DecisionsConflict => "Decisions disagree",
+    }
+}
+
+/// The meaning of a flag of an order, in one sentence.
+pub fn flag_meaning(flag: Flag) -> &'static str {
+    match flag {
+        Flag::AmountMismatch => "The amount that was paid is not the one that was asked.",
+        Flag::CurrencyMismatch => "What was paid is in another currency.",
+        Flag::ContentVariant => "The partner sent one notice with different contents.",
+        Flag::DoublePayment => "The order was paid more than once.",
+        Flag::ProviderRefReused => "The partner used one reference for different orders.",
+        Flag::CreateConflict => "The shop asked for this order with different contents.",
+        Flag::SecondSession => "The partner opened a second session.",
+        Flag::SuccessAndFailed => "The partner said both paid and failed.",
+        Flag::SuccessAndExpired => "The partner said both paid and expired.",
+        Flag::PaidAfterDeadline => "It was paid after the time to pay was over.",
+        Flag::RefundWithoutSuccess => "Money was given back for a payment that no notice reported.",
+        Flag::RefundAndNegative => "Money was given back, and the partner also said not paid.",
+        Flag::PartialRefund => "A part of the money was given back.",
+        Flag::UnknownOrder => {
+            "The partner reports money for an order that the shop never asked for."
+        }
+        Flag::QueryDisagrees => "Asked, the partner answered something else than its notice says.",
+        Flag::Unconfirmed => "A notice counts only once the partner confirms it when asked.",
+        Flag::SettledByQuery => "The partner's answer settled it; its notice has not come.",
+        Flag::ProviderRefUnexpected => "The notice has another reference than the session.",
+        Flag::FactOverflow => "More was reported than an order keeps.",
+        Flag::DecisionsConflict => "Two decisions about the same thing disagree.",
+    }
+}
+
+/// The title of a finding: of one about a flag, the flag's.
+pub fn title_of(finding: &FindingChanged) -> &'static str {
+    finding.flag.map_or_else(|| title(finding.code), flag_title)
+}
+
+/// The meaning of a finding, in one sentence.
+pub fn meaning_of(finding: &FindingChanged) -> &'static str {
+    finding.flag.map_or_else(|| meaning(finding.code), flag_meaning)
 }
 
 /// What a severity asks of people.

@@ -2,7 +2,7 @@
 //! sorted by severity, kind and currency, then by money at risk. Pure.
 
 use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus};
-use payfold_schemas::order::Severity;
+use payfold_schemas::order::{Flag, Severity};
 
 use crate::money::Sums;
 
@@ -51,25 +51,26 @@ impl<'a> FindingGroups<'a> {
     }
 
     /// The number of open findings with a decision that waits for a second person.
-    pub(super) fn waiting_decisions(&self) -> u64 {
+    pub fn waiting_decisions(&self) -> u64 {
         let waiting_decisions =
             self.open.iter().filter(|finding| first_decision(finding).is_some());
         u64::try_from(waiting_decisions.count()).unwrap_or(u64::MAX)
     }
 }
 
-/// The findings of a group, those of one code and action together.
+/// The findings of a group, those of one code, flag and action together.
 pub fn alike<'f, 'a>(
     findings: &'f [&'a FindingChanged],
 ) -> impl Iterator<Item = &'f [&'a FindingChanged]> {
-    findings.chunk_by(|a, b| (a.code, &a.action) == (b.code, &b.action))
+    findings.chunk_by(|a, b| (a.code, a.flag, &a.action) == (b.code, b.flag, &b.action))
 }
 
 /// The sort key: the most severe first, findings of one code and action together, the largest money
 /// at risk first.
 fn sort_rank(finding: &FindingChanged) -> impl Ord + '_ {
     use std::cmp::Reverse;
-    let kind = (Reverse(finding.severity), finding.code, finding.action.as_str());
+    let flag = finding.flag.map(Flag::as_str);
+    let kind = (Reverse(finding.severity), finding.code, flag, finding.action.as_str());
     (kind, finding.currency, Reverse(finding.money_at_risk), finding.finding_id.as_str())
 }
 

@@ -2,10 +2,11 @@
 //! decided and cleared ones. Invariant: at most `FINDINGS_MAX` on a page; the rest is counted.
 
 use maud::{Markup, html};
-use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus, Side};
+use payfold_schemas::finding::{FindingChanged, FindingDecision, Side};
+use payfold_schemas::order::Flag;
 use payfold_schemas::run::RunResult;
 
-use super::codes::{meaning, severity_meaning, title, verdict_text};
+use super::codes::{meaning_of, severity_meaning, title_of, verdict_text};
 use super::finding_groups::{FindingGroups, alike, at_risk, first_decision};
 use super::report::Report;
 use super::text::{count, counted, isolated, len, short_id};
@@ -105,11 +106,11 @@ impl<'a> FindingTables<'a> {
             @if let Some(first) = group.first() {
                 section.group {
                     h3 {
-                        (title(first.code)) " " code { (first.code) } " "
+                        (title_of(first)) " " code { (what_kind(first)) } " "
                         span.badge.(first.severity.as_str()) { (first.severity.as_str()) }
                     }
                     p {
-                        (meaning(first.code)) " Severity " (first.severity.as_str()) ": "
+                        (meaning_of(first)) " Severity " (first.severity.as_str()) ": "
                         (severity_meaning(first.severity)) "."
                     }
                     p.do { b { "Do: " } (isolated(&first.action)) "." }
@@ -218,7 +219,10 @@ impl<'a> FindingTables<'a> {
             @if let Some(second) = &decision.seconded_by { " and " (isolated(second.as_str())) }
             ": " (isolated(&decision.reason))
             @if let Some(second) = &decision.second_reason { " – " (isolated(second)) }
-            small { (self.zone.moment(decision.at)) }
+            small {
+                @if decision.seconded_by.is_some() { "first decided " }
+                (self.zone.moment(decision.at))
+            }
             small { "evidence " code { (decision.evidence) } }
         }
     }
@@ -254,7 +258,7 @@ impl<'a> FindingTables<'a> {
 }
 
 fn kind(finding: &FindingChanged) -> Markup {
-    html! { span.kind { (title(finding.code)) } }
+    html! { span.kind { (title_of(finding)) } }
 }
 
 /// A side's value and its source.
@@ -265,14 +269,18 @@ fn side(value: &str, finding: &FindingChanged, side: &Side) -> Markup {
     }
 }
 
+/// The code of a finding: of one about a flag, the flag.
+fn what_kind(finding: &FindingChanged) -> &'static str {
+    finding.flag.map_or(finding.code.as_str(), Flag::as_str)
+}
+
 fn at_stake(finding: &FindingChanged) -> Markup {
     html! { @match finding.currency {
         Some(currency) if finding.money_at_risk != 0 => {
             (money::major(i128::from(finding.money_at_risk), currency)) " "
             small.unit { (currency) }
         },
-        _ if finding.status == FindingStatus::Cleared => "–",
-        _ => "0",
+        _ => "–",
     } }
 }
 

@@ -62,7 +62,7 @@ impl ValueFormat {
     }
 }
 
-/// The text of both sides, ours first.
+/// The text of both sides, ours first. Those of a flag have none.
 pub fn format_sides<'a>(
     finding: &'a FindingChanged,
     currencies: &OurCurrencies<'a>,
@@ -82,12 +82,19 @@ pub fn format_sides<'a>(
         };
         known.unwrap_or_else(|| shown(text))
     };
+    // A flag is about the order alone.
+    if finding.flag.is_some() {
+        return ("–".to_owned(), "–".to_owned());
+    }
     let ours = format_value(&finding.ours.value, currencies.ours(finding));
     (ours, format_value(&finding.partners.value, finding.currency))
 }
 
 /// The source of a side; the order that the finding names is not named once more.
 pub fn source_of<'a>(side: &'a Side, finding: &FindingChanged) -> &'a str {
+    if finding.flag.is_some() {
+        return "";
+    }
     let order = finding.order_key().map(|order| order.to_string());
     if order.is_some_and(|order| order == side.source) { "the order" } else { &side.source }
 }

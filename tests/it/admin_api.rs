@@ -190,7 +190,7 @@ fn orders_are_read_alike_here_and_through_the_admin_listener() {
 }
 
 #[test]
-fn accounts_and_keys_are_listed_of_a_system_elsewhere() {
+fn accounts_and_keys_are_listed_of_a_running_system() {
     let system = System::demo();
     system.payfold(&["key", "add", "sandbox", "--channel", "return", "--merchant", "DEMO"]).ok();
     system.metric_when("payfold_vault_reloads_total{result=\"applied\"}", 1.0);

@@ -18,7 +18,7 @@ pub enum Cells {
 }
 
 impl Cells {
-    /// How an amount is written whose currency has a column of its own.
+    /// How an amount is written beside its currency, which has a column of its own.
     pub fn money(self) -> fn(i128, Currency) -> String {
         if self == Self::Csv { plain } else { major }
     }
@@ -28,7 +28,7 @@ impl Cells {
         if self == Self::Csv { plain_named } else { major_named }
     }
 
-    /// How an amount is written whose currency has a column of its own in CSV alone.
+    /// How an amount is written if its currency has a column of its own in CSV alone.
     pub fn amount(self) -> fn(i128, Currency) -> String {
         if self == Self::Csv { plain } else { major_named }
     }
@@ -126,8 +126,8 @@ impl Columns {
     }
 }
 
-/// The lines of these texts as CSV (RFC 4180, with a line feed). A text that a spreadsheet would run
-/// as a formula begins with a quote.
+/// The lines of these texts as CSV (RFC 4180, with a line feed). A text that a spreadsheet would
+/// run as a formula begins with a quote.
 pub fn csv_lines(rows: &[Vec<Option<String>>]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for row in rows {

@@ -102,7 +102,8 @@ fn finance_decides_all_of_a_kind_at_once() {
     browser.click("form[method=post] .choice input");
     browser.click("form[method=post][action^='/files/'] button");
     until("the day opens", SOON, || {
-        let closes = browser.ask("return document.body.innerText.includes('Close the day')");
+        let closes =
+            browser.ask("return document.body.innerText.includes('It can be closed once')");
         (closes == true).then_some(())
     });
     browser.screenshot("console-day");

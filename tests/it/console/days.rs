@@ -115,6 +115,22 @@ fn assert_unfit_files_are_refused(ann: &Visitor<'_>, file: &str, day: &str) {
     assert_eq!(ann.json("/days").json()["periods"], serde_json::json!([]));
 }
 
+/// The file of a day, as it is shown before it is compared.
+fn assert_is_read(preview: &serde_json::Value, page: &str, (file, day): (&str, &str)) {
+    let entries = file.lines().filter(|line| line.contains("\"record\":\"payment\"")).count();
+    assert!(entries > 6, "each order has one, and one has two: {file}");
+    assert_eq!(preview["file"]["entries"], entries, "{preview}");
+    assert_eq!(preview["sums"][0]["day"], day, "{preview}");
+    for said in [
+        "Every line of this file can be read.",
+        &format!("Compare with the orders of {day}"),
+        &format!("{entries} entries of {entries} are of that day."),
+        "The first entries as they are read",
+    ] {
+        assert!(page.contains(said), "{said}: {page}");
+    }
+}
+
 #[test]
 fn finance_compares_a_day_with_a_file_and_by_asking() {
     early_in_hour(Duration::from_secs(60));
@@ -135,19 +151,7 @@ fn finance_compares_a_day_with_a_file_and_by_asking() {
     assert_eq!(refused.status, 403, "a viewer compares nothing: {}", refused.text());
 
     let (of_file, read) = ann.read(&ann.upload(&[own, partner, records]));
-    let preview = &ann.json(&of_file).json()["preview"];
-    let entries = file.lines().filter(|line| line.contains("\"record\":\"payment\"")).count();
-    assert!(entries > 6, "each order has one, and one has two: {file}");
-    assert_eq!(preview["file"]["entries"], entries, "{preview}");
-    assert_eq!(preview["sums"][0]["day"], day, "{preview}");
-    for said in [
-        "Every line of this file can be read.",
-        &format!("Compare with the orders of {day}"),
-        &format!("{entries} entries of {entries} are of that day."),
-        "The first entries as they are read",
-    ] {
-        assert!(read.text().contains(said), "{said}: {}", read.text());
-    }
+    assert_is_read(&ann.json(&of_file).json()["preview"], &read.text(), (&file, &day));
     assert!(!vic.get(&of_file).text().contains("Compare</button>"), "a viewer compares nothing");
     let stolen = format!("post_token={}&day={day}", vic.post_token());
     assert_eq!(vic.send(&of_file, ORIGIN, &stolen).status, 403);
@@ -156,12 +160,17 @@ fn finance_compares_a_day_with_a_file_and_by_asking() {
     let (path, page) = ann.compared(&ann.compare_read(&of_file, &read, ""));
     assert_eq!(path, format!("/days/sandbox/{day}"));
     let page = page.text();
-    for said in
-        ["Everything was compared. ", "day.jsonl", "Control totals", "Close the day", " open."]
-    {
+    for said in [
+        "Everything was compared. ",
+        "day.jsonl",
+        "Control totals",
+        "It can be closed once",
+        " open.",
+        "At risk by what is open",
+    ] {
         assert!(page.contains(said), "{said}: {page}");
     }
-    assert!(!vic.get(&path).text().contains("Close the day"), "a viewer closes nothing");
+    assert!(!vic.get(&path).text().contains("It can be closed"), "a viewer closes nothing");
     let listed = system.payfold(&["reconcile", "runs", "--output", "json"]).json();
     assert_eq!(ann.json(&path).json()["run"], listed[0]["run"], "it is the last run");
     assert!(ann.get("/days").text().contains(&path));
