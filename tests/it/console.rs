@@ -1,5 +1,6 @@
 //! The console through HTTP: who gets in, what a page has, and what each attack is answered with.
 
+pub mod apart;
 mod builds;
 mod days;
 pub mod decisions;
@@ -26,14 +27,21 @@ const START_MAX: Duration = Duration::from_secs(20);
 struct Visitor<'s> {
     system: &'s System,
     cookie: String,
+    /// The header that names the console's address.
+    origin: &'static str,
 }
 
 impl<'s> Visitor<'s> {
     /// Logs in with a token.
     fn log_in(system: &'s System, token: &str) -> Self {
-        let answer = send(system, "/login", ORIGIN, &format!("token={token}"));
+        Self::log_in_from(system, token, ORIGIN)
+    }
+
+    /// Logs in at a console with an address of its own.
+    fn log_in_from(system: &'s System, token: &str, origin: &'static str) -> Self {
+        let answer = send(system, "/login", origin, &format!("token={token}"));
         assert_eq!((answer.status, answer.header("location")), (303, Some("/")));
-        Self { system, cookie: cookie_of(&answer) }
+        Self { system, cookie: cookie_of(&answer), origin }
     }
 
     /// The header with its cookie.
@@ -80,7 +88,10 @@ fn send(system: &System, path: &str, headers: &str, fields: &str) -> Answer {
 /// `name=value` of the cookie that an answer sets.
 fn cookie_of(answer: &Answer) -> String {
     let cookie = answer.header("set-cookie").expect("a cookie");
-    assert!(cookie.contains("HttpOnly; SameSite=Strict; Path=/"), "{cookie}");
+    for attribute in ["HttpOnly; SameSite=Strict;", "Path=/"] {
+        assert!(cookie.contains(attribute), "{cookie}");
+    }
+    assert_eq!(cookie.starts_with("__Host-"), cookie.contains("Secure;"), "{cookie}");
     cookie.split(';').next().expect("a value").to_owned()
 }
 

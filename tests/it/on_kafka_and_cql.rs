@@ -2,6 +2,7 @@
 //! ways of a notice and of a payment: the same scenarios as in `on_sqlite`, on topics and tables of
 //! their own.
 
+use crate::console::apart;
 use crate::first_light::{commands, drain, listeners, rotation, story};
 use crate::support::pair::Pair::KafkaAndCql;
 use crate::{parked, payments, rebuild, reconcile, refusals};
@@ -94,4 +95,10 @@ fn a_rebuild_is_killed_at_any_moment() {
 #[ignore = "nightly: servers"]
 fn what_the_trouble_made_is_found_decided_and_closed() {
     reconcile::what_the_trouble_made_is_found_decided_and_closed(KafkaAndCql);
+}
+
+#[test]
+#[ignore = "nightly: servers"]
+fn two_consoles_are_one() {
+    apart::two_consoles_are_one(KafkaAndCql);
 }

@@ -1,6 +1,7 @@
 //! Runs on SQLite what the whole program must do on either pair of engines, from the ways of a
 //! notice and of a payment; `on_kafka_and_cql` runs the same on the other pair.
 
+use crate::console::apart;
 use crate::first_light::{commands, drain, listeners, rotation, story};
 use crate::support::pair::Pair::Sqlite;
 use crate::{parked, payments, rebuild, reconcile, refusals};
@@ -81,4 +82,9 @@ fn a_rebuild_is_killed_at_any_moment() {
 #[test]
 fn what_the_trouble_made_is_found_decided_and_closed() {
     reconcile::what_the_trouble_made_is_found_decided_and_closed(Sqlite);
+}
+
+#[test]
+fn two_consoles_are_one() {
+    apart::two_consoles_are_one(Sqlite);
 }

@@ -29,8 +29,9 @@ impl Visitor<'_> {
     /// Sends the body of a form with a file.
     fn upload_body(&self, body: &str) -> Answer {
         let headers = format!(
-            "{}{ORIGIN}content-type: multipart/form-data; boundary=b\r\ncontent-length: {}\r\n",
+            "{}{}content-type: multipart/form-data; boundary=b\r\ncontent-length: {}\r\n",
             self.header(),
+            self.origin,
             body.len()
         );
         let head = request("POST /files", &headers, None);
@@ -48,25 +49,25 @@ impl Visitor<'_> {
     }
 
     /// Sends a partner's file; the page of it, once it is read.
-    fn send_file(&self, partner: &str, name: &str, content: &str) -> (String, Answer) {
+    pub fn send_file(&self, partner: &str, name: &str, content: &str) -> (String, Answer) {
         let (token, records) = (self.post_token(), ("records", Some(name), content));
         let parts = [("post_token", None, &*token), ("partner", None, partner), records];
         self.read(&self.upload(&parts))
     }
 
     /// Has a file compared with the day that its page offers; with what is ticked.
-    fn compare_read(&self, path: &str, page: &Answer, replace: &str) -> Answer {
+    pub fn compare_read(&self, path: &str, page: &Answer, replace: &str) -> Answer {
         assert_eq!(page.status, 200, "{}", page.text());
         let page = page.text();
         let (_, form) = page.split_once("name=\"day\" value=\"").expect("a day");
         let day = form.split('"').next().expect("a value");
         let token = self.post_token();
         let path = path.split('?').next().expect("a path");
-        self.send(path, ORIGIN, &format!("post_token={token}&day={day}{replace}"))
+        self.send(path, self.origin, &format!("post_token={token}&day={day}{replace}"))
     }
 
     /// The page that a comparison leads to at its end.
-    fn compared(&self, started: &Answer) -> (String, Answer) {
+    pub fn compared(&self, started: &Answer) -> (String, Answer) {
         assert_eq!(started.status, 303, "{}", started.text());
         let progress = started.header("location").expect("a page").to_owned();
         until("the comparison has ended", SOON, || {

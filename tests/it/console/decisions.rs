@@ -51,7 +51,7 @@ impl Visitor<'_> {
     pub fn decide(&self, path: &str, on: &[&str], fields: &str) -> String {
         let on: String = on.iter().map(|on| format!("&on={}", on.replace(' ', "+"))).collect();
         let fields = format!("post_token={}{on}&{fields}", self.post_token());
-        let answer = self.send(path, ORIGIN, &fields);
+        let answer = self.send(path, self.origin, &fields);
         assert_eq!(answer.status, 200, "{}", answer.text());
         answer.text()
     }
