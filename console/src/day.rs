@@ -16,6 +16,7 @@ use payfold_report::text::{count, counted, isolated, whole};
 use payfold_report::{Report, render_page};
 use payfold_schemas::finding::FindingChanged;
 use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::ipn::Status;
 use payfold_schemas::run::{ControlTotal, PeriodClosed, RunEnded, RunResult, Sum};
 use payfold_views::findings::{FINDINGS_MAX, ListFindings};
 use payfold_views::periods::PeriodRow;
@@ -251,8 +252,9 @@ fn totals(totals: &[ControlTotal]) -> Markup {
 }
 
 fn total_row(total: &ControlTotal) -> Markup {
+    let noun = if total.status == Status::Refunded { "refund" } else { "payment" };
     let sum = |sum: &Sum| {
-        html! { (major(sum.amount.into(), total.currency)) small { (count(sum.count)) } }
+        html! { (major(sum.amount.into(), total.currency)) small { (counted(sum.count, noun)) } }
     };
     html! {
         tr {

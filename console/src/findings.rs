@@ -114,6 +114,13 @@ fn render(selection: &FindingSelection, page: &FindingPage, session: &Session) -
         @if page.findings.is_empty() {
             p { "No finding is like this." }
         }
+        @if !groups.open.is_empty() {
+            p {
+                "Open on this page: " b { (groups.open.len()) }
+                @let risk = list_sums(&at_risk(&groups.open));
+                @if !risk.is_empty() { ", " b { (risk) } " at risk" }
+            }
+        }
         @for (first, findings) in &waiting.for_others {
             (agreement(&table, first, findings, (&back, session)))
         }

@@ -82,7 +82,7 @@ fn bar(session: &Session) -> Markup {
             form.search role="search" action="/search" {
                 label.unseen for="search" { "Find an order" }
                 input #search type="search" name="what" required
-                    placeholder="Order id, or a reference of the shop or the partner";
+                    placeholder="Order id or reference";
                 button type="submit" { "Find" }
             }
             form.person method="post" action="/logout" {
