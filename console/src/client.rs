@@ -26,7 +26,7 @@ const IDLE_MAX: Duration = Duration::from_secs(60);
 const CONNECT_MAX: Duration = Duration::from_secs(3);
 
 /// The codes of a listener in a process without the role for a call.
-const NO_ROLE: [&str; 3] = ["no_orders", "no_reconciler", "no_projector"];
+pub(crate) const NO_ROLE: [&str; 3] = ["no_orders", "no_reconciler", "no_projector"];
 
 /// The codes of a listener that does not have what another may have: tickets are known to one.
 const NOT_HERE: [&str; 2] = ["no_such_run", "no_such_file"];

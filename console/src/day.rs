@@ -8,7 +8,7 @@ use actix_web::web::{Form, Path};
 use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
 use payfold_api::call::Nothing;
-use payfold_api::reads::FINDINGS;
+use payfold_api::reads::{FINDINGS, NOTICES};
 use payfold_api::reconcile::{CLOSE, COMPARE};
 use payfold_report::finding_groups::{FindingGroups, at_risk};
 use payfold_report::money::{list_sums, major, signed};
@@ -20,6 +20,7 @@ use payfold_schemas::ipn::Status;
 use payfold_schemas::run::{ControlTotal, PeriodClosed, RunEnded, RunResult, Sum};
 use payfold_views::findings::{FINDINGS_MAX, ListFindings};
 use payfold_views::periods::PeriodRow;
+use payfold_views::quarantine::ListNotices;
 use serde::Deserialize;
 
 use crate::compare;
@@ -59,6 +60,14 @@ impl Visit {
         self.last_run(partner, day).await?.ok_or_else(nowhere)
     }
 
+    /// Whether quarantine has notices of the partner that a person has to decide. Errors: the page
+    /// that says why there is no answer.
+    async fn has_undecided_notices(&self, run: &RunEnded) -> Result<bool, Error> {
+        let partner = Some(run.partner.to_string());
+        let asked = ListNotices { partner, open: true, limit: Some(1), ..Default::default() };
+        Ok(!self.call(&NOTICES, &[], &asked).await?.notices.is_empty())
+    }
+
     /// Every finding of a day.
     async fn findings_of(&self, run: &RunEnded) -> Result<Vec<FindingChanged>, Error> {
         let (partner, day) = (Some(run.partner.clone()), Some(run.day.clone()));
@@ -82,8 +91,21 @@ pub(crate) async fn show(visit: Visit, path: Path<DayPath>) -> Result<HttpRespon
         true => visit.findings_of(&period.run).await?,
         false => Vec::new(),
     };
+    let has_undecided_notices = match can_be_closed(&period) {
+        true => visit.has_undecided_notices(&period.run).await?,
+        false => false,
+    };
     let title = format!("{} of {}", path.day, path.partner);
-    Ok(visit.answer(&title, &period, || render(&period, &findings, &visit.session)))
+    let content = DayContent { period: &period, findings: &findings, has_undecided_notices };
+    Ok(visit.answer(&title, &period, || content.render(&visit.session)))
+}
+
+/// What the page of a day shows.
+struct DayContent<'c> {
+    period: &'c PeriodRow,
+    findings: &'c [FindingChanged],
+    /// Whether quarantine has notices of the partner that a person has to decide.
+    has_undecided_notices: bool,
 }
 
 /// Gives the day's report away, as a file.
@@ -116,24 +138,67 @@ pub(crate) async fn close(
     Ok(redirect::to(path.address()))
 }
 
-fn render(period: &PeriodRow, findings: &[FindingChanged], session: &Session) -> Markup {
-    let PeriodRow { run, closed, .. } = period;
-    let path = DayPath { partner: run.partner.to_string(), day: run.day.clone() };
-    html! {
-        p.over { (run.partner) ", a day in " (run.zone) }
-        h1 { (run.day) " " (standing(period)) }
-        (verdict(period, &FindingGroups::new(findings)))
-        (figures(run))
-        @if !run.records.bad_lines.is_empty() { (bad_lines(&run.records)) }
-        h2 { "Control totals" }
-        @if run.totals.is_empty() { p { "No money moved on either side." } }
-        @else { (totals(&run.totals)) }
-        p { a href={ (path.address()) "/report" } { "The whole report, as a file" } }
-        @if session.may(&COMPARE) { (compare::fields(session, &[run.partner.as_str()], &run.day)) }
-        @if session.may(&CLOSE) && closed.is_none() {
-            (closing(&path, period, session))
+impl DayContent<'_> {
+    fn render(&self, session: &Session) -> Markup {
+        let PeriodRow { run, closed, .. } = self.period;
+        let path = DayPath { partner: run.partner.to_string(), day: run.day.clone() };
+        html! {
+            p.over { (run.partner) ", a day in " (run.zone) }
+            h1 { (run.day) " " (standing(self.period)) }
+            (verdict(self.period, &FindingGroups::new(self.findings)))
+            (figures(run))
+            @if !run.records.bad_lines.is_empty() { (bad_lines(&run.records)) }
+            h2 { "Control totals" }
+            @if run.totals.is_empty() { p { "No money moved on either side." } }
+            @else { (totals(&run.totals)) }
+            p { a href={ (path.address()) "/report" } { "The whole report, as a file" } }
+            @if session.may(&COMPARE) {
+                (compare::fields(session, &[run.partner.as_str()], &run.day))
+                @if closed.is_some() {
+                    p.hint { "What is sealed stays; what changes shows as an adjustment." }
+                }
+            }
+            @if session.may(&CLOSE) && closed.is_none() { (self.closing(&path, session)) }
         }
     }
+
+    /// The form that closes the day, once nothing is open.
+    fn closing(&self, path: &DayPath, session: &Session) -> Markup {
+        html! {
+            h2 { "Close" }
+            p.hint {
+                "A digest seals the totals and findings of a day that is over and has nothing \
+                 open. What changes later shows as an adjustment."
+            }
+            @if self.has_undecided_notices {
+                p.said {
+                    "Signed notices of this partner are in quarantine, and undecided: "
+                    a href=(address("/quarantine", &BTreeMap::from([("partner", &path.partner)]))) {
+                        "look at them"
+                    }
+                    " before you close the day."
+                }
+            }
+            @if can_be_closed(self.period) {
+                form method="post" action={ (path.address()) "/close" } {
+                    input type="hidden" name="post_token" value=(session.post_token);
+                    label.choice {
+                        input type="checkbox" name="for_good" value="yes" required;
+                        " The day is closed for good: this can't be taken back"
+                    }
+                    button type="submit" { "Close the day" }
+                }
+            } @else {
+                p { "It can be closed once all of it was compared and every finding is decided." }
+            }
+        }
+    }
+}
+
+/// Whether a day can be closed as far as is known here: nothing of it is open.
+fn can_be_closed(period: &PeriodRow) -> bool {
+    let is_whole = period.run.result == RunResult::Complete && period.now.open == 0;
+    is_whole && period.closed.is_none()
 }
 
 /// What is so, and where to go on.
@@ -263,30 +328,6 @@ fn total_row(total: &ControlTotal) -> Markup {
             td.num { (sum(&total.ours)) }
             td.num { (sum(&total.partners)) }
             td.num { b { (signed(total.difference().into(), total.currency)) } }
-        }
-    }
-}
-
-/// The form that closes a day, once nothing is open.
-fn closing(path: &DayPath, period: &PeriodRow, session: &Session) -> Markup {
-    let can_be_closed = period.run.result == RunResult::Complete && period.now.open == 0;
-    html! {
-        h2 { "Close" }
-        p.hint {
-            "A digest seals the totals and findings of a day that is over and has nothing open. \
-             What changes later shows as an adjustment."
-        }
-        @if can_be_closed {
-            form method="post" action={ (path.address()) "/close" } {
-                input type="hidden" name="post_token" value=(session.post_token);
-                label.choice {
-                    input type="checkbox" name="for_good" value="yes" required;
-                    " The day is closed for good: this can't be taken back"
-                }
-                button type="submit" { "Close the day" }
-            }
-        } @else {
-            p { "It can be closed once all of it was compared and every finding is decided." }
         }
     }
 }

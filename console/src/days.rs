@@ -108,7 +108,10 @@ fn render(visit: &Visit, selection: &DaySelection, periods: &Periods, codes: &[&
         @if partners.is_empty() {
             p {
                 @if is_first_page {
-                    "No day was compared yet. Compare the file of a partner with the orders below."
+                    "No day was compared yet."
+                    @if visit.session.may(&PREVIEW) {
+                        " Compare the file of a partner with the orders below."
+                    }
                 } @else {
                     "No day before " (selection.before) " was compared."
                 }

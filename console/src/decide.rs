@@ -191,11 +191,16 @@ impl Outcomes {
         if self.outcomes.iter().any(|one| matches!(one.outcome, Outcome::Unknown)) {
             return format!("{taken} of {all} are taken, of one it is not known");
         }
-        match taken {
-            0 => "Nothing is taken".to_owned(),
+        let taken = match taken {
+            0 => return "Nothing is taken".to_owned(),
             1 if all == 1 => "Your decision is taken".to_owned(),
             taken if taken == all => format!("Your {all} decisions are taken"),
             taken => format!("{taken} of {all} decisions are taken"),
+        };
+        let waiting = self.outcomes.iter().filter(|one| one.is_waiting()).count();
+        match waiting {
+            0 => taken,
+            waiting => format!("{taken}, {waiting} waiting for a second person"),
         }
     }
 
@@ -234,6 +239,10 @@ impl SubjectOutcome {
     /// Whether what follows it is not sent.
     fn is_unanswered(&self) -> bool {
         matches!(self.outcome, Outcome::Unknown | Outcome::NotSent)
+    }
+
+    fn is_waiting(&self) -> bool {
+        matches!(self.outcome, Outcome::Waits { .. })
     }
 
     fn is_refused(&self) -> bool {

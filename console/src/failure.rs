@@ -4,7 +4,7 @@ use actix_web::error::{InternalError, QueryPayloadError, UrlencodedError};
 use actix_web::http::StatusCode;
 use actix_web::{Error, HttpRequest, HttpResponse};
 
-use crate::client::CallError;
+use crate::client::{CallError, NO_ROLE};
 use crate::problem::answer;
 use crate::redirect;
 
@@ -18,6 +18,10 @@ const NO_ANSWER_TO_CHANGE: &str = "The system does not answer. What you sent may
     out: open its page and see before you repeat it. Inform who runs Payfold if that page does not \
     open.";
 
+/// The same if those that answer do not do this work.
+const NO_PROCESS: &str = "No process that answers does this work. The overview lists those that \
+    do, and which do not answer; console.admin_urls has to name the admin listener of each.";
+
 /// The error of a handler, with its answer.
 pub(crate) fn failed(request: &HttpRequest, error: &CallError) -> Error {
     let response = match error {
@@ -27,6 +31,9 @@ pub(crate) fn failed(request: &HttpRequest, error: &CallError) -> Error {
             let is_change = !request.method().is_safe();
             let said = if is_change { NO_ANSWER_TO_CHANGE } else { NO_ANSWER };
             answer(request, StatusCode::BAD_GATEWAY, said)
+        }
+        CallError::Refused(_, problem) if NO_ROLE.contains(&&*problem.code) => {
+            answer(request, StatusCode::SERVICE_UNAVAILABLE, NO_PROCESS)
         }
         CallError::Refused(status, problem) => answer(request, *status, &problem.detail),
     };

@@ -9,7 +9,7 @@ use payfold_report::codes::{meaning_of, severity_meaning, title_of, verdict_text
 use payfold_report::finding_groups::first_decision;
 use payfold_report::text::{isolated, whole};
 use payfold_report::values::{OurCurrencies, what_differs};
-use payfold_schemas::finding::{BookLine, EarlierDecision, FindingChanged, FindingStatus};
+use payfold_schemas::finding::{BookLine, Code, EarlierDecision, FindingChanged, FindingStatus};
 use payfold_views::findings::{FindingPage, FindingRow, ListFindings};
 use payfold_views::queries::QueryStatus;
 
@@ -81,6 +81,10 @@ fn figures<'a>(finding: &'a FindingChanged, currencies: &OurCurrencies<'a>) -> M
                     dt { "Order" }
                     dd {
                         @match order_path(finding) {
+                            Some(path) if finding.code == Code::MissingHere => {
+                                (isolated(order.as_str())) " "
+                                a href=(path) { "search for it here" }
+                            }
                             Some(path) => a href=(path) { (isolated(order.as_str())) },
                             None => (isolated(order.as_str())),
                         }
@@ -125,7 +129,7 @@ fn decisions(finding: &FindingChanged) -> Markup {
                 @for earlier in &finding.earlier_decisions { (ended(earlier)) }
                 @if let Some(decision) = &finding.decision {
                     li {
-                        (decision_text(decision))
+                        (decision_text(finding, decision))
                         @if is_waiting { b { " It waits for a second person." } }
                     }
                 }

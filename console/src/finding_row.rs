@@ -11,7 +11,7 @@ use payfold_schemas::finding::{Code, FindingChanged, FindingDecision, FindingSta
 use crate::search::path_of_search;
 use crate::subject::Subject;
 use crate::table::{Head, table};
-use crate::text::{moment, money, reasons};
+use crate::text::{moment, money, people, reasons};
 
 /// A table of findings.
 pub(crate) struct FindingTable<'a> {
@@ -44,11 +44,16 @@ pub(crate) fn order_path(finding: &FindingChanged) -> Option<String> {
     })
 }
 
-/// Who decided what, and why.
-pub(crate) fn decision_text(decision: &FindingDecision) -> Markup {
+/// Who decided what and why. The time is that of the first decision; of a flag, when it was
+/// decided for good.
+pub(crate) fn decision_text(finding: &FindingChanged, decision: &FindingDecision) -> Markup {
     html! {
-        (isolated(decision.author.as_str())) " (" (moment(decision.at)) ")"
-        @if let Some(second) = &decision.seconded_by { " and " (isolated(second.as_str())) }
+        @if finding.flag.is_some() {
+            (people(&decision.author, decision.seconded_by.as_ref())) " (" (moment(decision.at)) ")"
+        } @else {
+            (isolated(decision.author.as_str())) " (" (moment(decision.at)) ")"
+            @if let Some(second) = &decision.seconded_by { " and " (isolated(second.as_str())) }
+        }
         ": " b { (verdict_text(decision.accept)) } ", "
         (reasons(&decision.reason, decision.second_reason.as_deref()))
     }
@@ -145,11 +150,11 @@ fn standing(finding: &FindingChanged) -> Markup {
         @match (finding.status, &finding.decision) {
             (FindingStatus::Cleared, _) => small { "cleared: its cause has gone" },
             (FindingStatus::Decided, Some(made)) => {
-                small { "decided by " (decision_text(made)) }
+                small { "decided by " (decision_text(finding, made)) }
             }
             _ => {
                 @if let Some(first) = first_decision(finding) {
-                    small.waits { "waits for a second person. " (decision_text(first)) }
+                    small.waits { "waits for a second person. " (decision_text(finding, first)) }
                 }
             }
         }

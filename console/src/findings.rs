@@ -107,7 +107,6 @@ fn render(selection: &FindingSelection, page: &FindingPage, session: &Session) -
     let back = address("/findings", selection);
     let waiting = Waiting::new(&groups.open, session);
     let form = DecisionFields::on(back.clone(), Choice::RECORDS);
-    let can_decide = !waiting.undecided.is_empty() || !groups.noted.is_empty();
     html! {
         h1 { "Findings" }
         (fields(selection))
@@ -126,12 +125,15 @@ fn render(selection: &FindingSelection, page: &FindingPage, session: &Session) -
         }
         form method="post" action=(DECISIONS) {
             (groups_of(&table, &waiting.undecided))
-            (groups_of(&table, &groups.noted))
-            @if table.has_boxes && can_decide { (form.fields(session)) }
+            @if table.has_boxes && !waiting.undecided.is_empty() { (form.fields(session)) }
         }
         @if !waiting.own.is_empty() {
             h2 { "You decided these: they wait for another person" }
             (groups_of(&without_boxes, &waiting.own))
+        }
+        @if !groups.noted.is_empty() {
+            h2 { "Worth knowing: nothing has to be decided" }
+            (groups_of(&without_boxes, &groups.noted))
         }
         (groups_of(&table, &groups.decided))
         (groups_of(&table, &groups.cleared))

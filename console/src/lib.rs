@@ -7,7 +7,8 @@
 //! asked, `page` the frame of a page. `login`, `overview`, `orders`, `order`, `stuck`, `search`,
 //! `findings`, `finding`, `days`, `day`, `preview`, `quarantine`, `notice`, `bytes`, `partners`,
 //! `partner`, `builds`, `people` and `help` are the pages, `decide`, `compare` and `upload` what
-//! people send from them. `csv_file` gives a list away as a file.
+//! people send from them. `csv_file` gives a list away as a file,
+//! and `freshness` says whether orders are up to date.
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
@@ -26,6 +27,7 @@ mod field;
 mod finding;
 mod finding_row;
 mod findings;
+mod freshness;
 mod gate;
 mod help;
 mod login;
@@ -64,6 +66,7 @@ use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
 use crate::client::ApiClient;
+use crate::freshness::LastFreshness;
 
 /// The bytes of a session key.
 pub const SESSION_KEY_BYTES: usize = 64;
@@ -105,6 +108,7 @@ pub struct Console {
     key: Key,
     first_login: Mutex<Option<FirstLogin>>,
     logins: Semaphore,
+    freshness: LastFreshness,
     /// Whether browsers reach it over TLS.
     is_secure: bool,
     now: fn() -> Time,
@@ -131,6 +135,7 @@ impl Console {
             key: Key::from(&settings.session_key),
             first_login: Mutex::new(settings.first_login),
             logins: Semaphore::new(login::LOGINS_MAX),
+            freshness: LastFreshness::default(),
             now: settings.now,
         })
     }

@@ -85,12 +85,16 @@ pub(crate) async fn show(visit: Visit, path: Path<OrderPath>) -> Result<HttpResp
     let Ok(key) = OrderKey::parse(&names.join("/")) else {
         return Ok(problem::nowhere(visit.request.clone()).await);
     };
-    let order = visit.call(&ORDER, &names, &Nothing {}).await?;
+    let (order, freshness) =
+        future::join(visit.call(&ORDER, &names, &Nothing {}), visit.freshness()).await;
+    let order = order?;
     let facts = visit.call(&FACTS, &names, &Nothing {}).await?.facts;
     let beside = Beside::read(&visit, &key).await?;
     let content = OrderContent { order, facts, beside };
     let title = format!("Order {}", path.order);
-    Ok(visit.answer(&title, &content, || render(&content, key, &visit.session)))
+    Ok(visit.answer(&title, &content, || {
+        html! { (freshness) (render(&content, key, &visit.session)) }
+    }))
 }
 
 fn render(content: &OrderContent, key: OrderKey, session: &Session) -> Markup {

@@ -2,6 +2,7 @@
 
 use actix_web::web::Query;
 use actix_web::{Error, HttpResponse};
+use futures_util::future;
 use maud::{Markup, html};
 use payfold_api::reads::ORDERS;
 use payfold_schemas::order::{Flag, OrderState};
@@ -64,8 +65,9 @@ impl OrderFilter {
 /// Lists orders.
 pub(crate) async fn list(visit: Visit, filter: Query<OrderFilter>) -> Result<HttpResponse, Error> {
     let asked = visit.selected(filter.parse())?;
-    let page = visit.call(&ORDERS, &[], &asked).await?;
-    Ok(visit.answer("Orders", &page, || render(&filter, &page)))
+    let (page, freshness) = future::join(visit.call(&ORDERS, &[], &asked), visit.freshness()).await;
+    let page = page?;
+    Ok(visit.answer("Orders", &page, || html! { (freshness) (render(&filter, &page)) }))
 }
 
 /// Gives the list away, as a file.

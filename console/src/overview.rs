@@ -16,7 +16,7 @@ use crate::client::EACH_MAX;
 use crate::failure;
 use crate::help::runbook;
 use crate::stuck::STUCK_PATH;
-use crate::system::{Process, ProcessProblem, System};
+use crate::system::{Process, ProcessProblem, Silence, System};
 use crate::table::{Head, table};
 use crate::text::{age, moment};
 use crate::visit::Visit;
@@ -120,8 +120,10 @@ impl Overview {
                     dd {
                         a href="/findings" { (of_reconcilers("payfold_reconciler_findings_open")) }
                         small {
-                            (of_reconcilers("payfold_reconciler_decisions_waiting"))
-                            " waiting for a second person"
+                            a href="/findings" {
+                                (of_reconcilers("payfold_reconciler_decisions_waiting"))
+                                " waiting for a second person"
+                            }
                         }
                     }
                 }
@@ -166,7 +168,7 @@ impl Overview {
                     @if traffic.partner.is_empty() { "no known partner" }
                     @else { a href={ "/partners/" (traffic.partner) } { (traffic.partner) } }
                 }
-                td { (last_notice(traffic, &self.system, self.now)) }
+                td { (last_notice(traffic, self.now)) }
                 td.num { (sum(|interval| interval.accepted)) }
                 td.num { (sum(|interval| interval.refused)) }
                 td { (self.bars(&hour)) }
@@ -245,7 +247,7 @@ impl Overview {
 }
 
 /// When a partner was heard last.
-pub(crate) fn last_notice(traffic: &PartnerTraffic, system: &System, now: Time) -> Markup {
+pub(crate) fn last_notice(traffic: &PartnerTraffic, now: Time) -> Markup {
     html! {
         @match traffic.last_accepted {
             Some(last) => {
@@ -253,7 +255,7 @@ pub(crate) fn last_notice(traffic: &PartnerTraffic, system: &System, now: Time) 
             },
             None => "none since the processes started",
         }
-        @if system.silence(traffic, now).is_some() { " " span.badge.high { "silent" } }
+        @if Silence::of(traffic, now).is_some() { " " span.badge.high { "silent" } }
     }
 }
 

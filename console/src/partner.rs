@@ -48,7 +48,7 @@ impl PartnerPage<'_> {
             dl.facts {
                 div {
                     dt { "Last notice" }
-                    dd { (last_notice(&self.state.traffic, self.system, self.now)) }
+                    dd { (last_notice(&self.state.traffic, self.now)) }
                 }
                 div { dt { "Refused, and signed" } dd {
                     a href={ "/quarantine?partner=" (self.partner) } { "quarantine" } } }

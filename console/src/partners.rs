@@ -49,12 +49,12 @@ pub(crate) async fn read(visit: &Visit) -> Result<(BTreeMap<String, PartnerState
 
 /// Lists the partners.
 pub(crate) async fn list(visit: Visit) -> Result<HttpResponse, Error> {
-    let (partners, system) = read(&visit).await?;
+    let (partners, _) = read(&visit).await?;
     let now = (visit.console.now)();
-    Ok(visit.answer("Partners", &partners, || render(&partners, &system, now)))
+    Ok(visit.answer("Partners", &partners, || render(&partners, now)))
 }
 
-fn render(partners: &BTreeMap<String, PartnerState>, system: &System, now: Time) -> Markup {
+fn render(partners: &BTreeMap<String, PartnerState>, now: Time) -> Markup {
     let heads = [
         Head::Text("Partner"),
         Head::Text("Profile"),
@@ -63,7 +63,7 @@ fn render(partners: &BTreeMap<String, PartnerState>, system: &System, now: Time)
         Head::Text("Last notice"),
     ];
     let rows = html! {
-        @for (partner, state) in partners { (row(partner, state, system, now)) }
+        @for (partner, state) in partners { (row(partner, state, now)) }
     };
     html! {
         h1 { "Partners" }
@@ -75,7 +75,7 @@ fn render(partners: &BTreeMap<String, PartnerState>, system: &System, now: Time)
     }
 }
 
-fn row(partner: &str, state: &PartnerState, system: &System, now: Time) -> Markup {
+fn row(partner: &str, state: &PartnerState, now: Time) -> Markup {
     let in_force = || state.accounts.iter().filter(|account| account.enabled);
     let keys = in_force().flat_map(|account| &account.keys);
     let next_end = keys.filter_map(|key| key.valid_until).filter(|until| *until > now).min();
@@ -97,7 +97,7 @@ fn row(partner: &str, state: &PartnerState, system: &System, now: Time) -> Marku
                 @if let Some(until) = next_end { (moment(until)) } @else { "none ends" }
                 @if has_ended { " " span.badge.critical { "one has no key now" } }
             }
-            td { (last_notice(&state.traffic, system, now)) }
+            td { (last_notice(&state.traffic, now)) }
         }
     }
 }

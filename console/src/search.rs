@@ -2,6 +2,7 @@
 
 use actix_web::web::Query;
 use actix_web::{Error, HttpResponse};
+use futures_util::future;
 use maud::html;
 use payfold_api::reads::SEARCH;
 use payfold_views::search::SearchOrders;
@@ -27,7 +28,10 @@ pub(crate) struct Sought {
 /// Leads to the one order that a text names, or lists those it names.
 pub(crate) async fn find(visit: Visit, sought: Query<Sought>) -> Result<HttpResponse, Error> {
     let what = sought.into_inner().what;
-    let found = visit.call(&SEARCH, &[], &SearchOrders { what: what.clone() }).await?;
+    let asked = SearchOrders { what: what.clone() };
+    let (found, freshness) =
+        future::join(visit.call(&SEARCH, &[], &asked), visit.freshness()).await;
+    let found = found?;
     if let [only] = &*found.orders
         && !page::wants_json(&visit.request)
     {
@@ -35,6 +39,7 @@ pub(crate) async fn find(visit: Visit, sought: Query<Sought>) -> Result<HttpResp
     }
     Ok(visit.answer("Search", &found, || {
         html! {
+            (freshness)
             h1 { "Orders named “" bdi { (what) } "”" }
             @if found.orders.is_empty() {
                 p {

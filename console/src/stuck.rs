@@ -2,6 +2,7 @@
 
 use actix_web::web::Query;
 use actix_web::{Error, HttpResponse};
+use futures_util::future;
 use maud::{Markup, html};
 use payfold_api::reads::STUCK;
 use payfold_report::codes::title;
@@ -49,9 +50,11 @@ pub(crate) async fn list(
     selection: Query<StuckSelection>,
 ) -> Result<HttpResponse, Error> {
     let asked = visit.selected(selection.parse())?;
-    let page = visit.call(&STUCK, &[], &asked).await?;
-    let now = (visit.console.now)();
-    Ok(visit.answer("Stuck orders", &page, || render(&selection, &page, now)))
+    let (page, freshness) = future::join(visit.call(&STUCK, &[], &asked), visit.freshness()).await;
+    let (page, now) = (page?, (visit.console.now)());
+    Ok(visit.answer("Stuck orders", &page, || {
+        html! { (freshness) (render(&selection, &page, now)) }
+    }))
 }
 
 /// Gives the list away, as a file.

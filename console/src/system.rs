@@ -91,6 +91,13 @@ impl System {
         self.processes.iter().filter_map(|process| process.state.as_ref())
     }
 
+    /// Whether every process that answers says how it is.
+    pub(crate) fn all_say(&self) -> bool {
+        let is_refused =
+            |process: &Process| matches!(process.problem, Some(ProcessProblem::Refused(_)));
+        !self.processes.iter().any(is_refused)
+    }
+
     /// Whether a process that says how it is runs a role.
     pub(crate) fn runs(&self, role: &str) -> bool {
         self.states().any(|state| state.roles.iter().any(|known| known == role))
@@ -144,12 +151,6 @@ impl System {
         sums
     }
 
-    /// The silence of a partner. While a process does not say how it is, it is not known.
-    pub(crate) fn silence(&self, traffic: &PartnerTraffic, now: Time) -> Option<Silence> {
-        let is_known = self.processes.iter().all(|process| process.state.is_some());
-        Silence::of(traffic, now).filter(|_| is_known)
-    }
-
     /// The traffic of each partner over all processes.
     pub(crate) fn traffic(&self) -> Vec<PartnerTraffic> {
         let mut partners = BTreeMap::<&str, PartnerTraffic>::new();
@@ -186,7 +187,7 @@ pub(crate) struct Silence {
 
 impl Silence {
     /// The silence of a partner; `None` if it is heard, or was not busy before.
-    fn of(traffic: &PartnerTraffic, now: Time) -> Option<Self> {
+    pub(crate) fn of(traffic: &PartnerTraffic, now: Time) -> Option<Self> {
         let last = traffic.last_accepted?;
         let seconds = (now.unix_ms() - last.unix_ms()) / 1_000;
         let since = last.plus_ms(-(SILENCE_S + INTERVAL_S) * 1_000);

@@ -60,7 +60,12 @@ impl OrderVerdict {
             .iter()
             .any(|raised| raised.is_open() && raised.severity == Severity::Critical);
         let is_settled = order.attention.is_empty();
+        let is_partly_back = summary.state == OrderState::Paid && given_back(summary).is_some();
         let todo = match (is_held, is_settled) {
+            _ if is_settled && is_partly_back => Some(
+                "Read below what was decided about the money that went back, before the shop \
+                 delivers.",
+            ),
             _ if is_settled && summary.overpaid > 0 => Some(
                 "More was paid than asked, and not all of it was given back: see below what was \
                  decided about it.",
@@ -75,7 +80,7 @@ impl OrderVerdict {
         let tone = match summary.state {
             _ if is_held => "bad",
             OrderState::Unmatched => "bad",
-            OrderState::Paid if summary.fulfil => "good",
+            OrderState::Paid if summary.fulfil && !is_partly_back => "good",
             _ => "open",
         };
         if is_reported(order) {
@@ -135,15 +140,29 @@ fn is_reported(order: &OrderRow) -> bool {
     is_unpaid && reported.any(|status| status == Status::Success)
 }
 
-/// What was paid, and when.
+/// What was paid, and when; with what is more than was asked.
 fn payment(summary: &Summary) -> String {
     let on = summary.paid_at.map_or_else(String::new, |at| format!(" on {}", clock(at)));
-    format!("{}{on}", amount(summary.paid_amount, summary.currency))
+    let more = match summary.overpaid {
+        0 => String::new(),
+        more => format!(", {} more than was asked", amount(more, summary.currency)),
+    };
+    format!("{}{on}{more}", amount(summary.paid_amount, summary.currency))
+}
+
+/// What was given back; `None` if nothing was.
+fn given_back(summary: &Summary) -> Option<String> {
+    let at_least = if summary.refunded_at_least { "at least " } else { "" };
+    (summary.refunded_amount != 0 || summary.refunded_at_least)
+        .then(|| format!("{at_least}{}", amount(summary.refunded_amount, summary.currency)))
 }
 
 fn heading(summary: &Summary) -> String {
     match summary.state {
-        OrderState::Paid if summary.fulfil => format!("Paid {}: deliver.", payment(summary)),
+        OrderState::Paid if summary.fulfil => match given_back(summary) {
+            Some(back) => format!("Paid {}; {back} was given back.", payment(summary)),
+            None => format!("Paid {}: deliver.", payment(summary)),
+        },
         OrderState::Paid => {
             format!("Paid {}, but something does not fit: do not deliver yet.", payment(summary))
         }
@@ -175,7 +194,10 @@ fn heading(summary: &Summary) -> String {
 fn for_payer(summary: &Summary) -> String {
     let received = || format!("We have received your payment of {}.", payment(summary));
     match summary.state {
-        OrderState::Paid if summary.fulfil => received(),
+        OrderState::Paid if summary.fulfil => match given_back(summary) {
+            Some(back) => format!("{} Of it {back} was given back.", received()),
+            None => received(),
+        },
         OrderState::Paid => format!("{} It is being checked.", received()),
         OrderState::Pending | OrderState::Requested | OrderState::Unconfirmed => {
             "Your payment has not reached us yet. If your bank shows it, keep the receipt: we see \
@@ -290,6 +312,25 @@ mod tests {
         let verdict = OrderVerdict::of_facts(&expired);
         assert_eq!(verdict.todo, Some("A person should check what does not fit below."));
         assert_eq!(verdict.tone, "open");
+    }
+
+    #[test]
+    fn money_that_went_back_and_money_beyond_the_price_are_named() {
+        let mut paid = order(OrderState::Paid);
+        (paid.summary.paid_amount, paid.summary.fulfil) = (2_500, true);
+        paid.summary.overpaid = 1_250;
+        let verdict = OrderVerdict::of_facts(&paid);
+        assert_eq!(verdict.heading, "Paid 25.00 EUR, 12.50 EUR more than was asked: deliver.");
+        assert!(verdict.for_payer.contains("12.50 EUR more than was asked"));
+        assert!(verdict.todo.unwrap().starts_with("More was paid than asked"));
+        let mut returned = order(OrderState::Paid);
+        (returned.summary.paid_amount, returned.summary.fulfil) = (1_250, true);
+        (returned.summary.refunded_amount, returned.summary.refunded_at_least) = (500, true);
+        let verdict = OrderVerdict::of_facts(&returned);
+        assert_eq!(verdict.heading, "Paid 12.50 EUR; at least 5.00 EUR was given back.");
+        assert_eq!(verdict.tone, "open");
+        assert!(verdict.for_payer.ends_with("Of it at least 5.00 EUR was given back."));
+        assert!(verdict.todo.unwrap().contains("before the shop delivers"));
     }
 
     #[test]

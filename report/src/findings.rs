@@ -205,14 +205,16 @@ impl<'a> FindingTables<'a> {
                     (cell("Partner", "", &side(&partners, finding, &finding.partners)))
                     (cell("At risk", "num", &at_stake(finding)))
                     (cell("Decision", "", &html! {
-                        @if let Some(decision) = &finding.decision { (self.decision(decision)) }
+                        @if let Some(decision) = &finding.decision {
+                            (self.decision(finding, decision))
+                        }
                     }))
                 }
             } },
         )
     }
 
-    fn decision(&self, decision: &FindingDecision) -> Markup {
+    fn decision(&self, finding: &FindingChanged, decision: &FindingDecision) -> Markup {
         html! {
             b { (verdict_text(decision.accept)) } ", "
             (isolated(decision.author.as_str()))
@@ -220,7 +222,7 @@ impl<'a> FindingTables<'a> {
             ": " (isolated(&decision.reason))
             @if let Some(second) = &decision.second_reason { " – " (isolated(second)) }
             small {
-                @if decision.seconded_by.is_some() { "first decided " }
+                @if decision.seconded_by.is_some() && finding.flag.is_none() { "first decided " }
                 (self.zone.moment(decision.at))
             }
             small { "evidence " code { (decision.evidence) } }

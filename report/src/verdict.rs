@@ -5,7 +5,7 @@ use payfold_reconcile::request::QUERIES;
 use payfold_schemas::order::Severity;
 use payfold_schemas::run::RunResult;
 
-use super::finding_groups::FindingGroups;
+use super::finding_groups::{FindingGroups, at_risk};
 use super::report::Report;
 use super::text::{argument, count, counted, isolated, len};
 use super::times::age_days;
@@ -124,7 +124,11 @@ fn figures(report: &Report<'_>, groups: &FindingGroups<'_>) -> Markup {
                 Some(days) => { (counted(days, "day")) },
                 None => "–",
             } } }
-            div { dt { "Decided" } dd { (count(len(&groups.decided))) } }
+            div { dt { "Decided" } dd {
+                (count(len(&groups.decided)))
+                @let was_at_risk = money::list_sums(&at_risk(&groups.decided));
+                @if !was_at_risk.is_empty() { small { (was_at_risk) " was at risk" } }
+            } }
             div { dt { "Lines that agree" } dd {
                 (count(compared.matched))
                 small { "of " (counted(report.ended.records.entries, "entry")) }

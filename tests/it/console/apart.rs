@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::decisions::{DECIDE, records, subject};
+use super::decisions::{DECIDE, UNASKED, records, subject};
 use super::{SOON, Visitor, token_of};
 use crate::support::pair::Pair;
 use crate::support::system::{Home, System};
@@ -26,9 +26,9 @@ fn at<'s>(visitor: &Visitor<'_>, console: &'s System) -> Visitor<'s> {
 fn system(pair: Pair) -> Option<Vec<System>> {
     let home = pair.home()?;
     Some(match pair {
-        Pair::Sqlite => vec![home.boot()],
+        Pair::Sqlite => vec![home.boot_as("all", &[UNASKED])],
         Pair::KafkaAndCql => ["ingest,checkout,sandbox", "projector", "reconciler"]
-            .map(|roles| home.boot_as(roles, &[]))
+            .map(|roles| home.boot_as(roles, &[UNASKED]))
             .into(),
     })
 }

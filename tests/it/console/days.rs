@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use super::decisions::records;
 use super::{ORIGIN, SOON, Visitor, token_of};
+use crate::support::demo::Demo;
+use crate::support::notice::Notice;
 use crate::support::system::System;
 use crate::support::waits::{early_in_hour, until};
 use crate::support::wire::{Answer, Connection, request};
@@ -199,6 +201,29 @@ fn finance_compares_a_day_with_a_file_and_by_asking() {
         assert!(page.status == 404 && page.text().contains("were compared"), "{}", page.text());
     }
     assert_eq!(ann.get("/comparisons/none").status, 404);
+}
+
+#[test]
+fn a_day_with_nothing_open_can_be_closed_but_for_quarantine() {
+    early_in_hour(Duration::from_secs(60));
+    let demo = Demo::boot();
+    demo.system.payfold(&["demo", "pay", "--count", "2"]).ok();
+    let ann = Visitor::log_in(&demo.system, &token_of(&demo.system, "ann", "finance"));
+    let (file, day) = records(&demo.system);
+    let (path, page) = ann.send_file("sandbox", "day.jsonl", &file);
+    let (path, page) = ann.compared(&ann.compare_read(&path, &page, ""));
+    assert_eq!(path, format!("/days/sandbox/{day}"));
+    let page = page.text();
+    for said in ["agreed", "Close the day", "this can't be taken back"] {
+        assert!(page.contains(said), "{said}: {page}");
+    }
+    assert!(!page.contains("in quarantine"), "{page}");
+    let stale = Notice::paid("DEMO", "o-1", "r-1").sent(-3_600);
+    let answer = demo.system.post_ipn(&stale.signed(&demo.secret));
+    assert_eq!(answer.code(), "timestamp_out_of_window", "{}", answer.text());
+    let page = ann.get(&path).text();
+    assert!(page.contains("in quarantine, and undecided"), "{page}");
+    assert!(page.contains("href=\"/quarantine?partner=sandbox\""), "{page}");
 }
 
 /// The names of the files that people sent and that are kept.

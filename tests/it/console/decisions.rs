@@ -12,10 +12,13 @@ use crate::support::waits::{early_in_hour, until};
 pub const DECIDE: &str = "/decisions";
 pub const WITHDRAW: &str = "/withdrawals";
 
+/// Partners are not asked while people decide: each answer is evidence that they have not seen.
+pub const UNASKED: (&str, &str) = ("PAYFOLD_RECONCILER__QUERY_AFTER", "1h");
+
 /// A demo with flags on orders, compared with the partner's records: the flags are findings.
 pub fn compared() -> System {
     early_in_hour(Duration::from_secs(60));
-    let system = System::demo();
+    let system = System::demo_with(&[UNASKED]);
     let pay = ["demo", "pay", "--count", "8", "--trouble", "second-ref,reused-ref", "--seed", "7"];
     system.payfold(&pay).ok();
     compare(&system);

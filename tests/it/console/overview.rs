@@ -112,9 +112,28 @@ fn a_process_that_does_not_answer_is_named() {
     assert_eq!(answer.status, 200);
     let text = answer.text();
     assert_eq!(text.matches("does not answer").count(), 4, "each twice: {text}");
-    for said in ["has the role: ingest, projector, reconciler", "The quarantine can't be read"] {
+    for said in
+        ["No process that answers folds notices", "nothing expires", "The quarantine can't be read"]
+    {
         assert!(text.contains(said), "{said}: {text}");
     }
+}
+
+#[test]
+fn orders_that_nothing_folds_are_not_shown_as_if_up_to_date() {
+    let home = Home::new();
+    let system = home.boot_as("ingest,reconciler,console", &[]);
+    let visitor = Visitor::log_in(&system, &token_of(&system, "vic", "viewer"));
+    for path in ["/orders", "/stuck", "/search?what=o-1"] {
+        let page = visitor.get(path);
+        let said = "Orders are not up to date: nothing that answers folds";
+        assert!(page.status == 200 && page.text().contains(said), "{path}: {}", page.text());
+    }
+    let names = needs(&visitor.json("/").json()).join(" ");
+    assert!(names.starts_with("ProjectorBehindOrHalted"), "{names}");
+    let builds = visitor.get("/builds");
+    let said = "No process that answers does this work";
+    assert!(builds.status == 503 && builds.text().contains(said), "{}", builds.text());
 }
 
 #[test]

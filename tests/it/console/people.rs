@@ -41,10 +41,15 @@ fn the_log_has_who_did_what_and_why() {
     let findings = ann.json("/findings?code=OPEN_FLAG").json();
     let [one, two] = [0, 1].map(|at| subject(&findings["findings"][at]));
     let ours = "choice=ours&back=/findings&reason";
-    ann.decide(DECIDE, &[&one], &format!("{ours}=both+were+delivered"));
-    bob.decide(DECIDE, &[&one], &format!("{ours}=I+asked+the+shop"));
-    ann.decide(DECIDE, &[&two], &format!("{ours}=both+were+delivered"));
-    ann.decide(WITHDRAW, &[&two], "reason=a+slip");
+    for (person, path, on, fields) in [
+        (&ann, DECIDE, &one, format!("{ours}=both+were+delivered")),
+        (&bob, DECIDE, &one, format!("{ours}=I+asked+the+shop")),
+        (&ann, DECIDE, &two, format!("{ours}=both+were+delivered")),
+        (&ann, WITHDRAW, &two, "reason=a+slip".to_owned()),
+    ] {
+        let page = person.decide(path, &[on], &fields);
+        assert!(page.contains("Your decision is taken"), "{page}");
+    }
     let start = format!("post_token={}&action=start&build=0&reason=new+rules", ops.post_token());
     assert_eq!(ops.send("/builds", ORIGIN, &start).status, 200);
     system.payfold(&["token", "retire", "ops"]).ok();

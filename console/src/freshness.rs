@@ -1,0 +1,147 @@
+//! Owns whether orders are up to date: what is said above them while notices wait to be folded.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use maud::{Markup, html};
+use payfold_schemas::time::Time;
+use tokio::time::timeout;
+
+use crate::alerts::LAG_MAX_S;
+use crate::system::System;
+use crate::text::age;
+use crate::visit::Visit;
+
+/// What is known is asked for anew after this time.
+const KEPT_MS: i64 = 5_000;
+/// A page does not wait longer for a process that hangs.
+const ASKED_MAX: Duration = Duration::from_secs(1);
+
+/// How orders stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Freshness {
+    UpToDate,
+    /// A process does not answer in time.
+    Unknown,
+    /// Nothing folds, as far as processes answer.
+    Stopped,
+    /// The oldest notice that waits has waited for so many seconds.
+    Behind(u64),
+}
+
+/// How orders stood a moment ago, for everybody.
+#[derive(Default)]
+pub(crate) struct LastFreshness(Mutex<Option<(Time, Freshness)>>);
+
+impl Freshness {
+    fn of(system: &System) -> Self {
+        let lags = system.largest("payfold_projector_lag_seconds", "partition");
+        let lag = lags.into_values().fold(0.0, f64::max);
+        let has_halted = system.raised("payfold_projector_partitions_halted").next().is_some();
+        match () {
+            () if has_halted => Self::Stopped,
+            // One that does not say what it is may be a projector.
+            () if !system.runs("projector") && system.all_say() => Self::Stopped,
+            () if lag > LAG_MAX_S => Self::Behind(lag as u64),
+            () => Self::UpToDate,
+        }
+    }
+
+    fn render(&self) -> Markup {
+        let (tone, said) = match self {
+            Self::UpToDate => return html! {},
+            Self::Unknown => (
+                "open",
+                "It is not known whether orders are up to date: a process does not answer."
+                    .to_owned(),
+            ),
+            Self::Stopped => (
+                "bad",
+                "Orders are not up to date: nothing that answers folds notices into them now. What \
+                 came since is missing here, and is kept."
+                    .to_owned(),
+            ),
+            Self::Behind(seconds) => (
+                "open",
+                format!(
+                    "Orders are not up to date: notices of the last {} are not in them yet.",
+                    age(*seconds as f64)
+                ),
+            ),
+        };
+        html! {
+            section.verdict.(tone) role="alert" { p { (said) " " a href="/" { "Overview" } } }
+        }
+    }
+}
+
+impl Visit {
+    /// What a page of orders begins with; nothing while they are up to date.
+    pub(crate) async fn freshness(&self) -> Markup {
+        let now = (self.console.now)();
+        let last = &self.console.freshness.0;
+        let known = last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, known)) = known.filter(|(at, _)| now.unix_ms() - at.unix_ms() < KEPT_MS) {
+            return known.render();
+        }
+        let found = match timeout(ASKED_MAX, System::read(&self.client())).await {
+            Ok(Ok(system)) => Freshness::of(&system),
+            // The page's own call says that a session is over.
+            Ok(Err(_)) => Freshness::UpToDate,
+            Err(_) => Freshness::Unknown,
+        };
+        let shown = found.render();
+        *last.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, found));
+        shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use payfold_api::process::{MetricSample, ProcessPhase, ProcessState};
+
+    use super::*;
+    use crate::system::{Process, ProcessProblem};
+
+    fn process(roles: &[&str], samples: &[(&str, f64)]) -> Process {
+        let sample = |&(name, value): &(&str, f64)| MetricSample {
+            name: name.to_owned(),
+            labels: BTreeMap::new(),
+            value,
+        };
+        let state = ProcessState {
+            version: String::new(),
+            roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+            started_at: Time::from_unix_ms(0),
+            phase: ProcessPhase::Working,
+            troubles: Vec::new(),
+            partners: Vec::new(),
+            flags_raised: BTreeMap::new(),
+            samples: samples.iter().map(sample).collect(),
+        };
+        Process { url: String::new(), state: Some(state), problem: None }
+    }
+
+    #[test]
+    fn orders_are_up_to_date_while_a_projector_keeps_up() {
+        let lag = "payfold_projector_lag_seconds";
+        let halted = "payfold_projector_partitions_halted";
+        let refused = Some(ProcessProblem::Refused("another vault".to_owned()));
+        let silent = Process { state: None, problem: refused, ..process(&[], &[]) };
+        let away = ProcessProblem::NoAnswer("refused".to_owned());
+        let away = Process { state: None, problem: Some(away), ..process(&[], &[]) };
+        for (processes, freshness) in [
+            (vec![process(&["projector"], &[(lag, 2.0)])], Freshness::UpToDate),
+            (vec![process(&["projector"], &[(lag, 90.0)])], Freshness::Behind(90)),
+            (vec![process(&["projector"], &[(halted, 1.0)])], Freshness::Stopped),
+            (vec![process(&["ingest"], &[])], Freshness::Stopped),
+            (vec![process(&["ingest"], &[]), away], Freshness::Stopped),
+            (vec![process(&["ingest"], &[]), silent], Freshness::UpToDate),
+        ] {
+            let system = System { processes };
+            assert_eq!(Freshness::of(&system), freshness, "{system:?}");
+        }
+    }
+}
