@@ -145,8 +145,8 @@ impl Watched<'_> {
             (
                 "projector",
                 "ProjectorBehindOrHalted",
-                "folds notices into orders: they stay as they are, and payers wait. Notices are \
-                 taken and kept",
+                "folds notices into orders: they stay as they are, and payers wait. What was \
+                 taken is kept",
             ),
             (
                 "reconciler",

@@ -122,16 +122,17 @@ impl<'c> PersonalClient<'c> {
     pub(crate) async fn each<A: DeserializeOwned>(
         &self,
         call: &Call<Nothing, A>,
+        limit: Duration,
     ) -> Vec<(&str, Result<A, CallError>)> {
         let asked = self.urls.iter().map(async |url| {
-            let answer = tokio::time::timeout(EACH_MAX, async {
+            let answer = tokio::time::timeout(limit, async {
                 let path = format!("{url}{}", call.path);
                 match self.send(call, &path, &Nothing {}).await {
                     Ok(response) => read(response).await,
                     Err(error) => Err(CallError::NoAnswer(said(&error))),
                 }
             });
-            let late = || Err(CallError::NoAnswer(format!("no answer within {EACH_MAX:?}")));
+            let late = || Err(CallError::NoAnswer(format!("no answer within {limit:?}")));
             (*url, answer.await.unwrap_or_else(|_| late()))
         });
         future::join_all(asked).await

@@ -10,17 +10,17 @@ use maud::{Markup, html};
 use payfold_api::call::Nothing;
 use payfold_api::reads::{FINDINGS, NOTICES};
 use payfold_api::reconcile::{CLOSE, COMPARE};
-use payfold_report::finding_groups::{FindingGroups, at_risk};
 use payfold_report::money::{list_sums, major, signed};
 use payfold_report::text::{count, counted, isolated, whole};
 use payfold_report::{Report, render_page};
 use payfold_schemas::finding::FindingChanged;
 use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::ipn::Status;
+use payfold_schemas::money::Currency;
 use payfold_schemas::run::{ControlTotal, PeriodClosed, RunEnded, RunResult, Sum};
-use payfold_views::findings::{FINDINGS_MAX, ListFindings};
-use payfold_views::periods::PeriodRow;
-use payfold_views::quarantine::ListNotices;
+use payfold_views::findings::ListFindings;
+use payfold_views::periods::{PeriodNow, PeriodRow};
+use payfold_views::quarantine::{ListNotices, NoticePage};
 use serde::Deserialize;
 
 use crate::compare;
@@ -60,12 +60,19 @@ impl Visit {
         self.last_run(partner, day).await?.ok_or_else(nowhere)
     }
 
-    /// Whether quarantine has notices of the partner that a person has to decide. Errors: the page
-    /// that says why there is no answer.
-    async fn has_undecided_notices(&self, run: &RunEnded) -> Result<bool, Error> {
+    /// What is said of the partner's notices in quarantine before a day is closed.
+    async fn undecided_notices(&self, run: &RunEnded) -> Option<&'static str> {
         let partner = Some(run.partner.to_string());
         let asked = ListNotices { partner, open: true, limit: Some(1), ..Default::default() };
-        Ok(!self.call(&NOTICES, &[], &asked).await?.notices.is_empty())
+        match self.client().call(&NOTICES, &[], &asked).await {
+            Ok(page) if !page.notices.is_empty() => {
+                Some("Signed notices of this partner are in quarantine, and undecided:")
+            }
+            Ok(NoticePage { next: None, .. }) => None,
+            Ok(_) | Err(_) => {
+                Some("Whether signed notices of this partner are in quarantine is not known:")
+            }
+        }
     }
 
     /// Every finding of a day.
@@ -87,25 +94,20 @@ impl Visit {
 /// Shows a day.
 pub(crate) async fn show(visit: Visit, path: Path<DayPath>) -> Result<HttpResponse, Error> {
     let period = visit.period(&path).await?;
-    let findings = match period.now.open + period.now.decided <= FINDINGS_MAX as u64 {
-        true => visit.findings_of(&period.run).await?,
-        false => Vec::new(),
-    };
-    let has_undecided_notices = match can_be_closed(&period) {
-        true => visit.has_undecided_notices(&period.run).await?,
-        false => false,
+    let quarantine = match can_be_closed(&period) && visit.session.may(&CLOSE) {
+        true => visit.undecided_notices(&period.run).await,
+        false => None,
     };
     let title = format!("{} of {}", path.day, path.partner);
-    let content = DayContent { period: &period, findings: &findings, has_undecided_notices };
+    let content = DayContent { period: &period, quarantine };
     Ok(visit.answer(&title, &period, || content.render(&visit.session)))
 }
 
 /// What the page of a day shows.
 struct DayContent<'c> {
     period: &'c PeriodRow,
-    findings: &'c [FindingChanged],
-    /// Whether quarantine has notices of the partner that a person has to decide.
-    has_undecided_notices: bool,
+    /// What is said of quarantine before the day is closed.
+    quarantine: Option<&'static str>,
 }
 
 /// Gives the day's report away, as a file.
@@ -125,6 +127,9 @@ pub(crate) async fn report(visit: Visit, path: Path<DayPath>) -> Result<HttpResp
 #[derive(Deserialize)]
 pub(crate) struct Closing {
     post_token: String,
+    /// Ticked by a person who knows that this can't be taken back.
+    #[serde(default)]
+    for_good: String,
 }
 
 /// Closes a day. If it can't be closed, its page says why.
@@ -134,6 +139,10 @@ pub(crate) async fn close(
     form: Form<Closing>,
 ) -> Result<HttpResponse, Error> {
     visit.assert_own_page(&form.post_token)?;
+    if form.for_good.is_empty() {
+        let detail = "Tick that the day is closed for good: this can't be taken back.";
+        return Err(failure::unfit(&visit.request, detail));
+    }
     visit.call(&CLOSE, &[&path.partner, &path.day], &Nothing {}).await?;
     Ok(redirect::to(path.address()))
 }
@@ -145,7 +154,7 @@ impl DayContent<'_> {
         html! {
             p.over { (run.partner) ", a day in " (run.zone) }
             h1 { (run.day) " " (standing(self.period)) }
-            (verdict(self.period, &FindingGroups::new(self.findings)))
+            (verdict(self.period))
             (figures(run))
             @if !run.records.bad_lines.is_empty() { (bad_lines(&run.records)) }
             h2 { "Control totals" }
@@ -170,9 +179,9 @@ impl DayContent<'_> {
                 "A digest seals the totals and findings of a day that is over and has nothing \
                  open. What changes later shows as an adjustment."
             }
-            @if self.has_undecided_notices {
+            @if let Some(said) = self.quarantine {
                 p.said {
-                    "Signed notices of this partner are in quarantine, and undecided: "
+                    (said) " "
                     a href=(address("/quarantine", &BTreeMap::from([("partner", &path.partner)]))) {
                         "look at them"
                     }
@@ -202,7 +211,7 @@ fn can_be_closed(period: &PeriodRow) -> bool {
 }
 
 /// What is so, and where to go on.
-fn verdict(period: &PeriodRow, groups: &FindingGroups<'_>) -> Markup {
+fn verdict(period: &PeriodRow) -> Markup {
     let PeriodRow { run, now, closed } = period;
     let tone = match (run.result, now.open) {
         (RunResult::Incomplete, _) => "bad",
@@ -235,20 +244,24 @@ fn verdict(period: &PeriodRow, groups: &FindingGroups<'_>) -> Markup {
                 a href=(address("/findings", &of_day)) { "Findings of the day" }
                 @if now.decided > 0 { "; " (count(now.decided)) " decided" }
             }
-            (risks(groups))
+            (risks(now))
             @if let Some(closed) = closed { (sealed(closed, run)) }
         }
     }
 }
 
 /// The money at risk by the findings of the day, and what waits for a second person.
-fn risks(groups: &FindingGroups<'_>) -> Markup {
-    let (open, decided) = (list_sums(&at_risk(&groups.open)), list_sums(&at_risk(&groups.decided)));
-    let waiting = groups.waiting_decisions();
+fn risks(now: &PeriodNow) -> Markup {
+    let sums = |minor: &BTreeMap<Currency, i64>| {
+        list_sums(&minor.iter().map(|(currency, minor)| (*currency, i128::from(*minor))).collect())
+    };
+    let (at_risk, was_at_risk) = (sums(&now.at_risk), sums(&now.was_at_risk));
     html! {
-        @if waiting > 0 { p { (counted(waiting, "decision")) " waiting for a second person" } }
-        @if !open.is_empty() { p { "At risk by what is open: " b { (open) } } }
-        @if !decided.is_empty() { p { "Was at risk by what is decided: " (decided) } }
+        @if now.waiting > 0 {
+            p { (counted(now.waiting, "decision")) " waiting for a second person" }
+        }
+        @if !at_risk.is_empty() { p { "At risk by what is open: " b { (at_risk) } } }
+        @if !was_at_risk.is_empty() { p { "Was at risk by what is decided: " (was_at_risk) } }
     }
 }
 

@@ -246,7 +246,7 @@ mod tests {
         let mut run: payfold_schemas::run::RunEnded =
             serde_json::from_value(sample["ended"].clone()).unwrap();
         (run.day, run.until) = (day.to_owned(), Time::parse(until).unwrap());
-        PeriodRow { run, now: PeriodNow { open: 0, decided: 0 }, closed: None }
+        PeriodRow { run, now: PeriodNow::default(), closed: None }
     }
 
     #[test]

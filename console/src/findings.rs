@@ -37,7 +37,7 @@ const PAGE_ROWS: usize = 50;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct FindingSelection {
-    /// `all`, or else open ones only.
+    /// `all`; `waiting` for those with a first decision; or else open ones only.
     status: String,
     partner: String,
     day: String,
@@ -50,6 +50,7 @@ impl FindingSelection {
     fn parse(&self) -> Result<ListFindings, UnfitField> {
         Ok(ListFindings {
             open: self.status != "all",
+            waiting: self.status == "waiting",
             partner: partner_given(&self.partner)?,
             day: given(&self.day, day_of, "a day, such as 2026-01-31")?,
             code: given(&self.code, Code::parse, "a kind, such as MISSING_HERE")?,
@@ -203,6 +204,9 @@ fn fields(selection: &FindingSelection) -> Markup {
             label { "Status "
                 select name="status" {
                     option value="" { "open" }
+                    option value="waiting" selected[selection.status == "waiting"] {
+                        "waiting for a second person"
+                    }
                     option value="all" selected[selection.status == "all"] { "all" }
                 }
             }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 use payfold_schemas::time::Time;
-use tokio::time::timeout;
 
 use crate::alerts::LAG_MAX_S;
 use crate::system::System;
@@ -21,8 +20,8 @@ const ASKED_MAX: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Freshness {
     UpToDate,
-    /// A process does not answer in time.
-    Unknown,
+    /// Nothing folds a part of them.
+    Partly,
     /// Nothing folds, as far as processes answer.
     Stopped,
     /// The oldest notice that waits has waited for so many seconds.
@@ -39,9 +38,9 @@ impl Freshness {
         let lag = lags.into_values().fold(0.0, f64::max);
         let has_halted = system.raised("payfold_projector_partitions_halted").next().is_some();
         match () {
-            () if has_halted => Self::Stopped,
             // One that does not say what it is may be a projector.
             () if !system.runs("projector") && system.all_say() => Self::Stopped,
+            () if has_halted => Self::Partly,
             () if lag > LAG_MAX_S => Self::Behind(lag as u64),
             () => Self::UpToDate,
         }
@@ -50,9 +49,10 @@ impl Freshness {
     fn render(&self) -> Markup {
         let (tone, said) = match self {
             Self::UpToDate => return html! {},
-            Self::Unknown => (
-                "open",
-                "It is not known whether orders are up to date: a process does not answer."
+            Self::Partly => (
+                "bad",
+                "A part of the orders is not up to date: a projector has halted at a record. What \
+                 came since is missing there, and is kept."
                     .to_owned(),
             ),
             Self::Stopped => (
@@ -84,14 +84,14 @@ impl Visit {
         if let Some((_, known)) = known.filter(|(at, _)| now.unix_ms() - at.unix_ms() < KEPT_MS) {
             return known.render();
         }
-        let found = match timeout(ASKED_MAX, System::read(&self.client())).await {
-            Ok(Ok(system)) => Freshness::of(&system),
-            // The page's own call says that a session is over.
-            Ok(Err(_)) => Freshness::UpToDate,
-            Err(_) => Freshness::Unknown,
-        };
+        // The page's own call says that a session is over.
+        let Ok(system) = System::read(&self.client(), ASKED_MAX).await else { return html! {} };
+        let found = Freshness::of(&system);
         let shown = found.render();
-        *last.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, found));
+        // What one process keeps from this person may be known to the next one.
+        if system.all_say() {
+            *last.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, found));
+        }
         shown
     }
 }
@@ -135,7 +135,7 @@ mod tests {
         for (processes, freshness) in [
             (vec![process(&["projector"], &[(lag, 2.0)])], Freshness::UpToDate),
             (vec![process(&["projector"], &[(lag, 90.0)])], Freshness::Behind(90)),
-            (vec![process(&["projector"], &[(halted, 1.0)])], Freshness::Stopped),
+            (vec![process(&["projector"], &[(halted, 1.0)])], Freshness::Partly),
             (vec![process(&["ingest"], &[])], Freshness::Stopped),
             (vec![process(&["ingest"], &[]), away], Freshness::Stopped),
             (vec![process(&["ingest"], &[]), silent], Freshness::UpToDate),

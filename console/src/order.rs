@@ -50,9 +50,10 @@ struct OrderContent {
 /// What people and the partner's records say about an order.
 #[derive(Debug, Default, Serialize)]
 struct Beside {
-    findings: FindingPage,
+    /// `None` if they can't be read now.
+    findings: Option<FindingPage>,
     decisions: Vec<DecisionRow>,
-    /// Why this can't be read now; the order itself can.
+    /// Why something of this can't be read now; the order itself can.
     #[serde(skip_serializing_if = "Option::is_none")]
     unread: Option<String>,
 }
@@ -63,19 +64,23 @@ impl Beside {
         let of_findings = ListFindings { order: order.clone(), ..ListFindings::default() };
         let of_decisions = ListDecisions { order, ..ListDecisions::default() };
         let client = visit.client();
-        let read = future::try_join(
+        let (findings, decisions) = future::join(
             client.call(&FINDINGS, &[], &of_findings),
             client.call(&DECISIONS, &[], &of_decisions),
-        );
-        match read.await {
-            Ok((findings, DecisionPage { decisions, .. })) => {
-                Ok(Self { findings, decisions, unread: None })
-            }
-            Err(CallError::Refused(_, problem)) => {
-                Ok(Self { unread: Some(problem.detail), ..Self::default() })
-            }
-            Err(error) => Err(failure::failed(&visit.request, &error)),
+        )
+        .await;
+        let mut beside = Self::default();
+        match findings {
+            Ok(page) => beside.findings = Some(page),
+            Err(CallError::Refused(_, problem)) => beside.unread = Some(problem.detail),
+            Err(error) => return Err(failure::failed(&visit.request, &error)),
         }
+        match decisions {
+            Ok(DecisionPage { decisions, .. }) => beside.decisions = decisions,
+            Err(CallError::Refused(_, problem)) => beside.unread = Some(problem.detail),
+            Err(error) => return Err(failure::failed(&visit.request, &error)),
+        }
+        Ok(beside)
     }
 }
 
@@ -100,19 +105,19 @@ pub(crate) async fn show(visit: Visit, path: Path<OrderPath>) -> Result<HttpResp
 fn render(content: &OrderContent, key: OrderKey, session: &Session) -> Markup {
     let OrderContent { order, facts, beside: Beside { findings, decisions, unread } } = content;
     let flags = OrderFlags { order: key, flags: &order.summary.flags, decisions, session };
-    let against = findings.findings.iter().map(|row| &row.finding);
+    let against = findings.as_ref().map(|page| page.findings.iter().map(|row| &row.finding));
     let verdict = OrderVerdict::of(order, against);
     html! {
         p.over { (order.partner) "/" (order.merchant_code) }
         h1 { "Order " (order.order_id) " " (state(order.summary.state)) }
         section.verdict.(verdict.tone) aria-label="What is so" {
             h2 { (verdict.heading) }
-            @if let Some(todo) = &verdict.todo { p { (todo) } }
+            @for todo in &verdict.todos { p { (todo) } }
             p.payer { b { "If the payer asks: " } "“" (verdict.for_payer) "”" }
         }
         (figures(order))
         @if !order.summary.flags.is_empty() { (flags.render()) }
-        (differences(findings))
+        @if let Some(page) = findings { (differences(page)) }
         @if let Some(why) = unread {
             p.said {
                 "What the partner's records say, and what was decided, can't be read now: "

@@ -43,7 +43,7 @@ pub(crate) async fn show(visit: Visit) -> Result<HttpResponse, Error> {
     let failed = |error| failure::failed(&visit.request, &error);
     let of_undecided =
         ListNotices { open: true, limit: Some(NOTICES_MAX), ..ListNotices::default() };
-    let system = System::read(&client).await.map_err(failed)?;
+    let system = System::read(&client, EACH_MAX).await.map_err(failed)?;
     // A page is no use to anybody who waits for one process that hangs.
     let answering = client.only(system.answering());
     let notices = timeout(EACH_MAX, answering.call(&NOTICES, &[], &of_undecided)).await;
@@ -120,7 +120,7 @@ impl Overview {
                     dd {
                         a href="/findings" { (of_reconcilers("payfold_reconciler_findings_open")) }
                         small {
-                            a href="/findings" {
+                            a href="/findings?status=waiting" {
                                 (of_reconcilers("payfold_reconciler_decisions_waiting"))
                                 " waiting for a second person"
                             }

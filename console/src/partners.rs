@@ -12,6 +12,7 @@ use payfold_report::text::count;
 use payfold_schemas::time::Time;
 use serde::Serialize;
 
+use crate::client::EACH_MAX;
 use crate::failure;
 use crate::overview::last_notice;
 use crate::system::System;
@@ -29,7 +30,7 @@ pub(crate) struct PartnerState {
 /// Every partner, by its code.
 pub(crate) async fn read(visit: &Visit) -> Result<(BTreeMap<String, PartnerState>, System), Error> {
     let client = visit.client();
-    let system = System::read(&client).await;
+    let system = System::read(&client, EACH_MAX).await;
     let system = system.map_err(|error| failure::failed(&visit.request, &error))?;
     let mut partners = BTreeMap::<String, PartnerState>::new();
     let answering = client.only(system.answering());

@@ -1,6 +1,7 @@
 //! Owns the processes of the system as they answer, and what they measure together.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use payfold_api::process::{INTERVAL_S, PROCESS, PartnerTraffic, ProcessState, TrafficInterval};
 use payfold_schemas::time::Time;
@@ -58,11 +59,14 @@ impl<'s> Measured<'s> {
 }
 
 impl System {
-    /// Asks every process. Errors: the session is over: every process says that it does not know
-    /// the person's token.
-    pub(crate) async fn read(client: &PersonalClient<'_>) -> Result<Self, CallError> {
+    /// Asks every process, which has so long to answer. Errors: the session is over: every process
+    /// says that it does not know the person's token.
+    pub(crate) async fn read(
+        client: &PersonalClient<'_>,
+        limit: Duration,
+    ) -> Result<Self, CallError> {
         let (mut processes, mut is_over) = (Vec::new(), true);
-        for (url, answer) in client.each(&PROCESS).await {
+        for (url, answer) in client.each(&PROCESS, limit).await {
             is_over &= matches!(answer, Err(CallError::NoSession));
             let (state, problem) = match answer {
                 Ok(state) => (Some(state), None),

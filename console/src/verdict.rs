@@ -2,7 +2,7 @@
 //! the payer. Pure.
 
 use payfold_schemas::fact::Verdict;
-use payfold_schemas::finding::{FindingChanged, FindingStatus};
+use payfold_schemas::finding::{Code, FindingChanged, FindingStatus};
 use payfold_schemas::ipn::Status;
 use payfold_schemas::order::{KnownFacts, OrderState, Severity, Summary};
 use payfold_views::orders::OrderRow;
@@ -15,41 +15,56 @@ pub(crate) struct OrderVerdict {
     /// `good`, `open` or `bad`.
     pub(crate) tone: &'static str,
     pub(crate) heading: String,
-    /// What a person has to do; `None` if nothing.
-    pub(crate) todo: Option<&'static str>,
+    /// What a person has to do.
+    pub(crate) todos: Vec<&'static str>,
     pub(crate) for_payer: String,
 }
 
 impl OrderVerdict {
-    /// The verdict on an order, with the uncleared findings about it.
+    /// The verdict on an order, with the uncleared findings about it; `None` if they can't be read.
     pub(crate) fn of<'f>(
         order: &OrderRow,
-        findings: impl Iterator<Item = &'f FindingChanged>,
+        findings: Option<impl Iterator<Item = &'f FindingChanged>>,
     ) -> Self {
-        let verdict = Self::of_facts(order);
-        let against = findings.filter(|finding| finding.flag.is_none()).map(Against::of).max();
-        match against {
-            Some(Against::Open) => Self {
-                tone: "bad",
-                heading: verdict.heading.replace(": deliver.", ", by what was reported here."),
-                todo: Some(
-                    "The partner's records of the day say otherwise, below: do not deliver, and \
-                     promise nothing, before that is decided.",
-                ),
-                for_payer: "Your payment is being checked; keep the receipt.".to_owned(),
-            },
-            Some(Against::Decided) => Self {
-                tone: "open",
-                heading: verdict.heading.replace(": deliver.", ", by what was reported here."),
-                todo: Some(
+        let mut verdict = Self::of_facts(order);
+        let Some(findings) = findings else {
+            verdict.hold("open");
+            verdict.todos.push("Whether the partner's records agree can't be read now.");
+            return verdict;
+        };
+        match findings.map(Against::of).max() {
+            Some(Against::Open) => {
+                verdict.hold("bad");
+                verdict.tone = "bad";
+                verdict.todos.push(
+                    "The comparison with the partner's records speaks against it, below: do not \
+                     deliver, and promise nothing, before that is decided.",
+                );
+                "Your payment is being checked; keep the receipt."
+                    .clone_into(&mut verdict.for_payer);
+            }
+            Some(Against::Decided) => {
+                verdict.todos.push(
                     "It was decided that the partner's record is right, below: read why before \
                      anything is delivered or answered.",
-                ),
-                for_payer: "Your payment was checked; please contact us with its receipt."
-                    .to_owned(),
-            },
-            Some(Against::Nothing) | None => verdict,
+                );
+                if verdict.tone == "good" {
+                    "Your payment was checked; please contact us with its receipt."
+                        .clone_into(&mut verdict.for_payer);
+                }
+                verdict.hold("open");
+            }
+            Some(Against::Nothing) | None => {}
         }
+        verdict
+    }
+
+    /// Takes back that the order is to be delivered.
+    fn hold(&mut self, tone: &'static str) {
+        if self.tone == "good" {
+            self.tone = tone;
+        }
+        self.heading = self.heading.replace(": deliver.", ", by what was reported here.");
     }
 
     /// The verdict by the order's own facts.
@@ -77,6 +92,7 @@ impl OrderVerdict {
             (false, false) => Some("A person should check what does not fit below."),
             (false, true) => None,
         };
+        let todos = Vec::from_iter(todo);
         let tone = match summary.state {
             _ if is_held => "bad",
             OrderState::Unmatched => "bad",
@@ -88,7 +104,7 @@ impl OrderVerdict {
                 tone: "bad",
                 heading: "A payment was reported that does not count: see what does not fit."
                     .to_owned(),
-                todo,
+                todos,
                 for_payer: match is_settled {
                     true => {
                         "A payment was reported for your order that does not count for it; \
@@ -99,7 +115,7 @@ impl OrderVerdict {
                 .to_owned(),
             };
         }
-        Self { tone, heading: heading(summary), todo, for_payer: for_payer(summary) }
+        Self { tone, heading: heading(summary), todos, for_payer: for_payer(summary) }
     }
 }
 
@@ -117,10 +133,33 @@ impl Against {
     fn of(finding: &FindingChanged) -> Self {
         let accept = finding.decision.as_ref().map(|decision| decision.accept);
         match (finding.status, accept) {
+            _ if !is_about_the_money(finding.code) => Self::Nothing,
             (FindingStatus::Open, _) if finding.severity >= Severity::High => Self::Open,
             (FindingStatus::Decided, Some(Verdict::Partner)) => Self::Decided,
             _ => Self::Nothing,
         }
+    }
+}
+
+/// Whether a finding of this code says that the order's money is not what its facts say.
+fn is_about_the_money(code: Code) -> bool {
+    match code {
+        Code::MissingHere
+        | Code::MissingThere
+        | Code::StatusDiffers
+        | Code::AmountDiffers
+        | Code::CurrencyDiffers
+        | Code::ReferencePaidTwice
+        | Code::NonceReused
+        | Code::RefOnTwoOrders => true,
+        // A flag is in the order itself.
+        Code::OpenFlag
+        | Code::RefDiffers
+        | Code::TimeDiffers
+        | Code::DuplicatedThere
+        | Code::CutOff
+        | Code::OtherDay
+        | Code::PartnerSilent => false,
     }
 }
 
@@ -266,17 +305,17 @@ mod tests {
         let held = flagged(paid.clone(), Severity::Critical, None);
         paid.summary.fulfil = true;
         let verdict = OrderVerdict::of_facts(&paid);
-        assert_eq!((verdict.tone, verdict.todo), ("good", None));
+        assert_eq!((verdict.tone, verdict.todos), ("good", vec![]));
         assert_eq!(verdict.heading, "Paid 12.50 EUR on 2026-01-31 10:00:00 UTC: deliver.");
         let verdict = OrderVerdict::of_facts(&held);
         assert_eq!(verdict.tone, "bad");
         assert!(verdict.heading.contains("do not deliver yet"), "{}", verdict.heading);
-        assert!(verdict.todo.unwrap().contains("decide what is critical"));
+        assert!(verdict.todos[0].contains("decide what is critical"));
         assert!(verdict.for_payer.ends_with("It is being checked."), "{}", verdict.for_payer);
         let decided = flagged(paid, Severity::Critical, Some("ann".to_owned()));
         assert_eq!(
-            (OrderVerdict::of_facts(&decided).tone, OrderVerdict::of_facts(&decided).todo),
-            ("good", None)
+            (OrderVerdict::of_facts(&decided).tone, OrderVerdict::of_facts(&decided).todos),
+            ("good", vec![])
         );
     }
 
@@ -310,7 +349,7 @@ mod tests {
         }
         let expired = flagged(order(OrderState::Expired), Severity::High, None);
         let verdict = OrderVerdict::of_facts(&expired);
-        assert_eq!(verdict.todo, Some("A person should check what does not fit below."));
+        assert_eq!(verdict.todos, ["A person should check what does not fit below."]);
         assert_eq!(verdict.tone, "open");
     }
 
@@ -322,7 +361,7 @@ mod tests {
         let verdict = OrderVerdict::of_facts(&paid);
         assert_eq!(verdict.heading, "Paid 25.00 EUR, 12.50 EUR more than was asked: deliver.");
         assert!(verdict.for_payer.contains("12.50 EUR more than was asked"));
-        assert!(verdict.todo.unwrap().starts_with("More was paid than asked"));
+        assert!(verdict.todos[0].starts_with("More was paid than asked"));
         let mut returned = order(OrderState::Paid);
         (returned.summary.paid_amount, returned.summary.fulfil) = (1_250, true);
         (returned.summary.refunded_amount, returned.summary.refunded_at_least) = (500, true);
@@ -330,7 +369,7 @@ mod tests {
         assert_eq!(verdict.heading, "Paid 12.50 EUR; at least 5.00 EUR was given back.");
         assert_eq!(verdict.tone, "open");
         assert!(verdict.for_payer.ends_with("Of it at least 5.00 EUR was given back."));
-        assert!(verdict.todo.unwrap().contains("before the shop delivers"));
+        assert!(verdict.todos[0].contains("before the shop delivers"));
     }
 
     #[test]
@@ -339,16 +378,18 @@ mod tests {
         (paid.summary.paid_amount, paid.summary.fulfil) = (1_250, true);
         let sample: serde_json::Value =
             serde_json::from_str(include_str!("../../report/src/tests/sample.json")).unwrap();
-        let finding = |status: &str, severity: &str, accept: &str| {
+        let finding_of = |code: &str, (status, severity, accept): (&str, &str, &str)| {
             let mut finding = sample["findings"][0].clone();
             (finding["status"], finding["severity"]) = (status.into(), severity.into());
-            (finding["code"], finding["flag"]) = ("MISSING_THERE".into(), serde_json::Value::Null);
+            (finding["code"], finding["flag"]) = (code.into(), serde_json::Value::Null);
             finding["decision"] = serde_json::json!({ "accept": accept, "author": "ann",
                 "reason": "asked", "at": "2026-01-31T10:00:00Z", "evidence": finding["evidence"] });
             serde_json::from_value::<FindingChanged>(finding).unwrap()
         };
+        let finding =
+            |status, severity, accept| finding_of("MISSING_THERE", (status, severity, accept));
         let delivers = |findings: &[FindingChanged]| {
-            let verdict = OrderVerdict::of(&paid, findings.iter());
+            let verdict = OrderVerdict::of(&paid, Some(findings.iter()));
             assert_eq!(verdict.heading.contains("deliver"), verdict.tone == "good", "{verdict:?}");
             assert_eq!(verdict.for_payer.contains("received"), verdict.tone == "good");
             verdict.tone == "good"
@@ -366,6 +407,24 @@ mod tests {
             assert_eq!(delivers(&[finding]), is_delivered, "{status} {severity} {accept}");
         }
         let both = [finding("decided", "critical", "partner"), finding("open", "high", "ours")];
-        assert_eq!(OrderVerdict::of(&paid, both.iter()).tone, "bad", "what is open counts first");
+        let verdict = OrderVerdict::of(&paid, Some(both.iter()));
+        assert_eq!(verdict.tone, "bad", "what is open counts first");
+        for code in ["TIME_DIFFERS", "DUPLICATED_THERE", "REF_DIFFERS", "OTHER_DAY"] {
+            for standing in [("open", "high", "ours"), ("decided", "warn", "partner")] {
+                assert!(delivers(&[finding_of(code, standing)]), "{code}: the money has come");
+            }
+        }
+        let unread = OrderVerdict::of(&paid, None::<std::iter::Empty<&FindingChanged>>);
+        assert_eq!((unread.tone, unread.heading.contains("deliver")), ("open", false));
+        let mut held = flagged(paid.clone(), Severity::Critical, None);
+        held.summary.fulfil = false;
+        let decided = [finding("decided", "critical", "partner")];
+        let verdict = OrderVerdict::of(&held, Some(decided.iter()));
+        assert_eq!(
+            (verdict.tone, verdict.todos.len()),
+            ("bad", 2),
+            "the flag is open: {verdict:?}"
+        );
+        assert!(verdict.for_payer.ends_with("It is being checked."), "{}", verdict.for_payer);
     }
 }

@@ -4,6 +4,7 @@
 //! name and ends with the process, because the `findings` topic holds everything.
 
 mod actions;
+mod counts;
 mod table;
 
 use std::path::Path;
@@ -12,12 +13,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use payfold_engines::EngineError;
 use payfold_schemas::finding::{Code, FindingChanged, FindingStatus};
 use payfold_schemas::ids::{OrderKey, PartnerCode};
-use payfold_schemas::money::Currency;
-use payfold_schemas::order::{Flag, Severity};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 pub use self::actions::ActionFilter;
-use self::table::{TABLE, UPSERT, finding, severity, severity_number, status_number};
+pub use self::counts::DayFindings;
+pub(crate) use self::counts::{CountScope, OpenFinding, StatusCounts};
+use self::table::{TABLE, UPSERT, finding, severity_number, status_number};
 use super::detected_finding::LINES_MAX;
 use super::person_action::PersonAction;
 
@@ -68,6 +69,8 @@ pub enum StatusFilter {
     Uncleared,
     /// Open findings: no final decision.
     Open,
+    /// Open findings with a first decision that waits for a second person.
+    Waiting,
 }
 
 /// An order with uncleared findings that carry all their lines.
@@ -150,7 +153,8 @@ impl FindingsStore {
                 change.lines.len() < LINES_MAX,
                 body,
                 change.flag.map(|flag| flag.as_str()),
-                change.decision.is_some() || !change.earlier_decisions.is_empty()
+                change.decision.is_some() || !change.earlier_decisions.is_empty(),
+                is_waiting(change)
             ])?;
             stored.push(rows > 0);
         }
@@ -229,6 +233,7 @@ impl FindingsStore {
             None => "",
             Some(StatusFilter::Uncleared) => " AND status < 2",
             Some(StatusFilter::Open) => " AND status = 0",
+            Some(StatusFilter::Waiting) => " AND is_waiting",
         };
         if filter.with_decisions {
             select += " AND has_decisions";
@@ -239,33 +244,18 @@ impl FindingsStore {
 
     /// Counts the findings that a run changed last, or the findings of a day, by status.
     pub(crate) fn count(&self, partner: &PartnerCode, of: CountScope<'_>) -> Result<StatusCounts> {
-        let partner = partner.as_str();
-        let (condition, values): (_, Vec<&dyn ToSql>) = match &of {
-            CountScope::Run(run) => ("run = ?2", vec![&partner, run]),
-            CountScope::Day(day) => ("day = ?2", vec![&partner, day]),
-            CountScope::OtherDays { run, day } => {
-                ("run = ?2 AND day <> ?3", vec![&partner, run, day])
-            }
-        };
-        let select = format!(
-            "SELECT status, severity > 0, count(*) FROM finding WHERE partner = ?1 AND {condition} \
-             GROUP BY 1, 2"
-        );
-        let mut counts = StatusCounts::default();
-        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-        for (status, is_above_info, count) in self.all::<(u8, bool, i64)>(&select, &values, read)? {
-            let count = count.unsigned_abs();
-            match status {
-                0 if is_above_info => counts.open_above_info += count,
-                1 => counts.decided += count,
-                2 => counts.cleared += count,
-                _ => {}
-            }
-            if status == 0 {
-                counts.open += count;
-            }
-        }
-        Ok(counts)
+        Ok(counts::count(&self.rows(), partner, of)?)
+    }
+
+    /// What people have to do with the findings of a day, and had. Findings of severity `info` take
+    /// no decision and are left out.
+    pub(crate) fn day_findings(&self, partner: &PartnerCode, day: &str) -> Result<DayFindings> {
+        Ok(counts::day_findings(&self.rows(), partner, day)?)
+    }
+
+    /// Calls `each` for every open finding.
+    pub(crate) fn each_open(&self, each: impl FnMut(OpenFinding)) -> Result<()> {
+        Ok(counts::each_open(&self.rows(), each)?)
     }
 
     /// The findings of a day as `id/version`, sorted by id.
@@ -273,32 +263,6 @@ impl FindingsStore {
         let select =
             "SELECT id || '/' || version FROM finding WHERE partner = ?1 AND day = ?2 ORDER BY id";
         self.all(select, &[&partner.as_str(), &day], |row| row.get(0))
-    }
-
-    /// Calls `each` for every open finding.
-    pub(crate) fn each_open(&self, mut each: impl FnMut(OpenFinding)) -> Result<()> {
-        let rows = self.rows();
-        let mut select = rows.prepare_cached(
-            "SELECT code, severity, flag, currency, at_risk,
-                 CAST(body AS TEXT) ->> '$.decision.evidence' = CAST(body AS TEXT) ->> '$.evidence'
-             FROM finding WHERE status = 0",
-        )?;
-        let mut open = select.query([])?;
-        while let Some(row) = open.next()? {
-            let code = Code::parse(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?);
-            let text_column = |column: usize| {
-                row.get_ref(column)?.as_str_or_null().map_err(rusqlite::Error::from)
-            };
-            each(OpenFinding {
-                code: code.expect("the table holds codes this program wrote"),
-                severity: severity(row.get(1)?),
-                flag: text_column(2)?.and_then(Flag::parse),
-                currency: text_column(3)?.and_then(|code| Currency::parse_stored(code).ok()),
-                at_risk: row.get(4)?,
-                is_decided_once: row.get::<_, Option<bool>>(5)? == Some(true),
-            });
-        }
-        Ok(())
     }
 
     /// Orders with uncleared findings that carry all their lines, sorted by key. Only keys that
@@ -354,46 +318,22 @@ impl FindingsStore {
     }
 }
 
-/// The fields of an open finding that metrics count.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OpenFinding {
-    pub(crate) code: Code,
-    pub(crate) severity: Severity,
-    /// The order's flag it is about.
-    pub(crate) flag: Option<Flag>,
-    pub(crate) currency: Option<Currency>,
-    /// Minor units.
-    pub(crate) at_risk: i64,
-    /// Whether a first decision on it waits for a second person.
-    pub(crate) is_decided_once: bool,
-}
-
-/// Which findings are counted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum CountScope<'a> {
-    /// Findings that this run changed last.
-    Run(&'a str),
-    /// Findings of this day.
-    Day(&'a str),
-    /// Findings of other days than this that this run changed last.
-    OtherDays { run: &'a str, day: &'a str },
-}
-
-/// Numbers of findings by status.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct StatusCounts {
-    pub(crate) open: u64,
-    /// Open findings with a severity above `info`.
-    pub(crate) open_above_info: u64,
-    pub(crate) decided: u64,
-    pub(crate) cleared: u64,
+/// Whether a first decision on a finding waits for a second person.
+fn is_waiting(finding: &FindingChanged) -> bool {
+    let is_open = finding.status == FindingStatus::Open;
+    is_open && finding.decision.as_ref().is_some_and(|made| made.evidence == finding.evidence)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use payfold_schemas::digest::Digest;
-    use payfold_schemas::finding::Side;
-    use payfold_schemas::ids::{MerchantCode, OrderId};
+    use payfold_schemas::fact::Verdict;
+    use payfold_schemas::finding::{FindingDecision, Side};
+    use payfold_schemas::ids::{Author, MerchantCode, OrderId};
+    use payfold_schemas::money::Currency;
+    use payfold_schemas::order::Severity;
     use payfold_schemas::time::Time;
 
     use super::*;
@@ -505,6 +445,43 @@ mod tests {
             .each_open(|open| at_risk += i64::from(open.currency.is_some()) * open.at_risk)
             .unwrap();
         assert_eq!(at_risk, (0..700).filter(|n| n % 10 != 0).sum::<i64>());
+    }
+
+    #[test]
+    fn a_day_has_what_is_open_what_waits_and_what_was_at_risk() {
+        let store = FindingsStore::in_memory().unwrap();
+        let vnd = Currency::parse("VND").unwrap();
+        let decided = |number, status, evidence: &[u8]| {
+            let mut finding = finding(number, 1, status);
+            finding.currency = Some(vnd);
+            finding.decision = Some(FindingDecision {
+                accept: Verdict::Ours,
+                author: Author::parse("ann").unwrap(),
+                reason: "asked".to_owned(),
+                at: finding.first_seen,
+                evidence: Digest::of_bytes(evidence),
+                seconded_by: None,
+                second_reason: None,
+            });
+            finding.evidence = Digest::of_bytes(b"seen");
+            finding
+        };
+        let (waits, stale) =
+            (decided(0, FindingStatus::Open, b"seen"), decided(2, FindingStatus::Open, b"x"));
+        let (over, info) =
+            (decided(4, FindingStatus::Decided, b"seen"), finding(1, 1, FindingStatus::Open));
+        let risks = [waits.money_at_risk + stale.money_at_risk, over.money_at_risk];
+        let (partner, day) = (waits.partner.clone(), waits.day.clone());
+        store.upsert(&[waits, stale, over, info]).unwrap();
+        let found = store.day_findings(&partner, &day).unwrap();
+        assert_eq!((found.open, found.waiting, found.decided), (2, 1, 1));
+        let of = |risks: &BTreeMap<Currency, i64>| risks.get(&vnd).copied().unwrap_or(0);
+        assert_eq!([of(&found.at_risk), of(&found.was_at_risk)], risks);
+        let filter = FindingFilter { status: Some(StatusFilter::Waiting), ..Default::default() };
+        assert_eq!(store.findings(filter).count(), 1);
+        let mut waiting = 0;
+        store.each_open(|open| waiting += i32::from(open.is_waiting)).unwrap();
+        assert_eq!(waiting, 1);
     }
 
     #[test]

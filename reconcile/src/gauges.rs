@@ -19,7 +19,7 @@ pub(crate) fn export_gauges(
     ledger.findings_store().each_open(|found| {
         let severity = found.severity.as_str();
         *open.entry((found.code.as_str(), severity)).or_insert(0_i64) += 1;
-        waiting += i64::from(found.is_decided_once);
+        waiting += i64::from(found.is_waiting);
         if let Some(flag) = found.flag {
             *flags.entry((flag.as_str(), severity)).or_insert(0_i64) += 1;
         }

@@ -21,7 +21,7 @@ use payfold_schemas::run::{PERIOD_CLOSED_TYPE, PeriodClosed, RUN_ENDED_TYPE, Run
 use payfold_schemas::token::{TOKEN_RECORDED_TYPE, TokenChange, TokenRecorded};
 
 use super::findings_store::{
-    ActionFilter, CountScope, FindingFilter, FindingsStore, FindingsStoreError,
+    ActionFilter, DayFindings, FindingFilter, FindingsStore, FindingsStoreError,
 };
 use super::other_days::OtherDays;
 use super::person_action::PersonAction;
@@ -369,14 +369,12 @@ impl Ledger {
         known.run.as_ref().and_then(|run| self.days.get(run)).map(String::as_str)
     }
 
-    /// How many findings of a day are open with a severity above `info`, and how many are decided.
-    /// Errors: the findings store.
-    pub fn open_and_decided(
+    /// What people have to do with the findings of a day. Errors: the findings store.
+    pub fn day_findings(
         &self,
         (partner, day): &PartnerDay,
-    ) -> Result<(u64, u64), FindingsStoreError> {
-        let counts = self.store.count(partner, CountScope::Day(day))?;
-        Ok((counts.open_above_info, counts.decided))
+    ) -> Result<DayFindings, FindingsStoreError> {
+        self.store.day_findings(partner, day)
     }
 
     /// How many runs of a day have ended with these records.

@@ -51,7 +51,7 @@ impl<'a> FindingGroups<'a> {
     }
 
     /// The number of open findings with a decision that waits for a second person.
-    pub fn waiting_decisions(&self) -> u64 {
+    pub(super) fn waiting_decisions(&self) -> u64 {
         let waiting_decisions =
             self.open.iter().filter(|finding| first_decision(finding).is_some());
         u64::try_from(waiting_decisions.count()).unwrap_or(u64::MAX)

@@ -56,7 +56,7 @@ impl Row for ListedFinding<'_> {
     /// The currency and the minor units have columns of their own.
     const CSV_COLUMNS: &'static str = "finding day status severity code order ref:paymentRef field \
         ours partners at_risk currency at_risk_minor:moneyAtRisk age_days query action accept \
-        decided_by reason";
+        decided_by reason seconded_by second_reason";
 
     fn shown(&self, column: &str, cells: Cells) -> Option<Value> {
         let finding = &self.row.finding;
@@ -84,10 +84,10 @@ impl Row for ListedFinding<'_> {
             "age_days" => (self.now.nanos_since(finding.first_seen) / DAY_NANOS).into(),
             "query" => json!(self.row.query.as_ref().map(QueryStatus::in_words)),
             "accept" => json!(decision.map(|decision| decision.accept)),
-            "decided_by" => json!(
-                decision.map(|decision| [Some(&decision.author), decision.seconded_by.as_ref()])
-            ),
+            "decided_by" => json!(decision.map(|decision| &decision.author)),
             "reason" => json!(decision.map(|decision| &decision.reason)),
+            "seconded_by" => json!(decision.and_then(|decision| decision.seconded_by.as_ref())),
+            "second_reason" => json!(decision.and_then(|decision| decision.second_reason.as_ref())),
             _ => return None,
         })
     }
@@ -128,6 +128,9 @@ pub struct ListFindings {
     /// Only findings that are undecided and still have their cause.
     #[serde(default)]
     pub open: bool,
+    /// Only open findings with a first decision that waits for a second person.
+    #[serde(default)]
+    pub waiting: bool,
     /// Only of this partner.
     pub partner: Option<PartnerCode>,
     /// Only findings first found in the records of this day, such as 2026-01-31.
@@ -211,7 +214,11 @@ fn select(ledger: &Ledger, asked: &ListFindings) -> Result<Selection, ReadError>
         code: asked.code,
         order: asked.order.as_ref(),
         id: asked.finding.as_deref(),
-        status: asked.open.then_some(StatusFilter::Open),
+        status: match (asked.waiting, asked.open) {
+            (true, _) => Some(StatusFilter::Waiting),
+            (false, true) => Some(StatusFilter::Open),
+            (false, false) => None,
+        },
         after: asked.after.as_deref().unwrap_or_default(),
         ..FindingFilter::default()
     });

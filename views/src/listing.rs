@@ -168,12 +168,22 @@ fn joined(texts: impl Iterator<Item = String>) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(" "))
 }
 
-/// The text of a CSV cell, quoted so that a spreadsheet doesn't run it as a formula.
+/// The text of a CSV cell, with a quote before what a spreadsheet would run as a formula: at the
+/// beginning, and where another separator begins a cell of its own.
 fn formula_safe(cell: Option<&str>) -> String {
     let cell = cell.unwrap_or_default();
-    let is_formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    let quote = if is_formula && cell.parse::<f64>().is_err() { "'" } else { "" };
-    format!("{quote}{cell}")
+    if cell.parse::<f64>().is_ok() {
+        return cell.to_owned();
+    }
+    let (mut safe, mut begins_cell) = (String::with_capacity(cell.len()), true);
+    for c in cell.chars() {
+        if begins_cell && matches!(c, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠') {
+            safe.push('\'');
+        }
+        begins_cell = matches!(c, ';' | '\t' | '\r' | '\n') || begins_cell && c.is_whitespace();
+        safe.push(c);
+    }
+    safe
 }
 
 #[cfg(test)]
@@ -226,6 +236,24 @@ mod tests {
         assert_eq!(columns.headings().join(" "), Sample::CSV_COLUMNS);
         let texts = samples().map(|row| columns.texts(&row).unwrap());
         assert_eq!(csv_lines(&texts), "'-5 yes,,A B,-5\n5 yes,\"'=1\n2\",,5\n");
+    }
+
+    #[test]
+    fn no_text_is_a_formula_in_a_spreadsheet() {
+        for (text, safe) in [
+            ("=1+1", "'=1+1"),
+            (" =1", " '=1"),
+            ("\t@x", "\t'@x"),
+            ("＝1", "'＝1"),
+            ("a;=1", "a;'=1"),
+            ("a\n- b", "a\n'- b"),
+            ("-5", "-5"),
+            ("+84 1", "'+84 1"),
+            ("a-b=c", "a-b=c"),
+            ("", ""),
+        ] {
+            assert_eq!(formula_safe(Some(text)), safe, "{text:?}");
+        }
     }
 
     #[test]

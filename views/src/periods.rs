@@ -1,6 +1,10 @@
 //! Owns compared days as rows: the last run of each, and what is open and decided now.
 
+use std::collections::BTreeMap;
+
+use payfold_reconcile::findings_store::DayFindings;
 use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::money::Currency;
 use payfold_schemas::run::{PeriodClosed, RunEnded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,12 +42,22 @@ impl Row for PeriodRow {
 }
 
 /// A day as it is now.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct PeriodNow {
     /// The number of open findings with a severity above `info`.
     pub open: u64,
     /// The number of decided findings.
     pub decided: u64,
+    /// The number of open findings with a first decision that waits for a second person.
+    #[serde(default)]
+    pub waiting: u64,
+    /// Minor units that the open findings put at risk, by currency.
+    #[serde(default)]
+    pub at_risk: BTreeMap<Currency, i64>,
+    /// Minor units that the decided findings put at risk, by currency.
+    #[serde(default)]
+    pub was_at_risk: BTreeMap<Currency, i64>,
 }
 
 /// Which days to list, by partner and day.
@@ -90,8 +104,9 @@ impl Reader {
                 let first = asked.limit.map_or(0, |most| runs.len().saturating_sub(most));
                 for run in &runs[first..] {
                     let day = (run.partner.clone(), run.day.clone());
-                    let (open, decided) = ledger.open_and_decided(&day)?;
-                    let now = PeriodNow { open, decided };
+                    let found = ledger.day_findings(&day)?;
+                    let DayFindings { open, decided, waiting, at_risk, was_at_risk } = found;
+                    let now = PeriodNow { open, decided, waiting, at_risk, was_at_risk };
                     let closed = ledger.closed(&day).cloned();
                     periods.push(PeriodRow { run: without_ids(run), now, closed });
                 }

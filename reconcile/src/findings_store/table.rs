@@ -9,7 +9,8 @@ use serde::de::DeserializeOwned;
 
 /// Nothing is synced to disk: after a crash the table is built from the log again. `order_key` is
 /// the order of an uncleared finding, null for a cleared one. `has_all_lines` says whether the
-/// finding carries all its lines. `checked_version` is the order's version at its last recheck.
+/// finding carries all its lines. `is_waiting` says whether a first decision waits for a second
+/// person. `checked_version` is the order's version at its last recheck.
 pub(super) const TABLE: &str = "
 PRAGMA journal_mode = MEMORY;
 PRAGMA synchronous = OFF;
@@ -20,12 +21,13 @@ CREATE TABLE finding (
     code TEXT NOT NULL, status INTEGER NOT NULL, severity INTEGER NOT NULL, flag TEXT,
     currency TEXT, at_risk INTEGER NOT NULL,
     order_key TEXT, has_all_lines INTEGER NOT NULL, checked_version INTEGER, body BLOB NOT NULL,
-    has_decisions INTEGER NOT NULL
+    has_decisions INTEGER NOT NULL, is_waiting INTEGER NOT NULL
 );
 CREATE INDEX of_day ON finding (partner, day, id);
 CREATE INDEX of_run ON finding (run) WHERE run IS NOT NULL;
 CREATE INDEX uncleared ON finding (partner, code, id) WHERE status < 2;
-CREATE INDEX open ON finding (code, severity, flag, currency, at_risk) WHERE status = 0;
+CREATE INDEX open ON finding (code, severity, flag, currency, at_risk, is_waiting) WHERE status = 0;
+CREATE INDEX waiting ON finding (id) WHERE is_waiting;
 CREATE INDEX decided ON finding (id) WHERE has_decisions;
 CREATE INDEX of_order ON finding (order_key, has_all_lines, checked_version)
     WHERE order_key IS NOT NULL;
@@ -35,12 +37,12 @@ CREATE INDEX of_order ON finding (order_key, has_all_lines, checked_version)
 pub(super) const UPSERT: &str = "
 INSERT INTO finding
     (id, version, partner, day, run, code, status, severity, currency, at_risk, order_key,
-    has_all_lines, body, flag, has_decisions)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+    has_all_lines, body, flag, has_decisions, is_waiting)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
 ON CONFLICT (id) DO UPDATE SET version = ?2, run = ?5, code = ?6, status = ?7, severity = ?8,
     currency = ?9,
     at_risk = ?10, order_key = ?11, has_all_lines = ?12, body = ?13,
-    has_decisions = ?15,
+    has_decisions = ?15, is_waiting = ?16,
     checked_version = CASE WHEN order_key IS ?11 THEN checked_version END
 WHERE version < ?2";
 

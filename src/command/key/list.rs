@@ -72,7 +72,7 @@ struct ListedAccount {
     enabled: bool,
     keys: Vec<KeyInForce>,
     /// The serial numbers that partners know keys by.
-    serials: HashMap<KeyId, String>,
+    serials: Vec<((KeyId, Channel), String)>,
 }
 
 impl From<&AccountEntry> for ListedAccount {
@@ -83,7 +83,7 @@ impl From<&AccountEntry> for ListedAccount {
             valid_from: key.valid_from,
             valid_until: key.ends(),
         };
-        let serial = |key: &KeyEntry| Some((key.id.clone(), key.serial.clone()?));
+        let serial = |key: &KeyEntry| Some(((key.id.clone(), key.channel), key.serial.clone()?));
         Self {
             partner: account.partner.clone(),
             merchant_code: account.merchant_code.clone(),
@@ -97,7 +97,7 @@ impl From<&AccountEntry> for ListedAccount {
 impl From<AccountInForce> for ListedAccount {
     fn from(account: AccountInForce) -> Self {
         let AccountInForce { partner, merchant_code, enabled, keys, .. } = account;
-        Self { partner, merchant_code, enabled, keys, serials: HashMap::new() }
+        Self { partner, merchant_code, enabled, keys, serials: Vec::new() }
     }
 }
 
@@ -160,6 +160,7 @@ fn row(
 ) -> KeyRow {
     let state = key.state_among(&account.keys, now);
     let last_used = uses.flatten().map(|uses| uses.last);
+    let (name, mut serials) = ((key.id.clone(), key.channel), account.serials.iter());
     let since = key.replaced_at(&account.keys, now).filter(|_| state == KeyState::Old);
     KeyRow {
         partner: account.partner.clone(),
@@ -173,7 +174,7 @@ fn row(
         enabled: account.enabled,
         state,
         still_used: since.is_some_and(|since| last_used.is_some_and(|last| last >= since)),
-        serial: account.serials.get(&key.id).cloned(),
+        serial: serials.find(|(of, _)| *of == name).map(|(_, serial)| serial.clone()),
     }
 }
 

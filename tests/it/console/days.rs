@@ -182,7 +182,8 @@ fn finance_compares_a_day_with_a_file_and_by_asking() {
     assert_eq!(report.header("content-disposition"), Some(&*name));
     assert!(report.text().contains("Reconciliation of sandbox"), "{}", report.text());
 
-    let close = ann.send(&format!("{path}/close"), ORIGIN, &format!("post_token={token}"));
+    let close =
+        ann.send(&format!("{path}/close"), ORIGIN, &format!("post_token={token}&for_good=yes"));
     assert!(
         close.status == 422 && close.text().contains("can't be closed yet"),
         "{}",

@@ -80,6 +80,19 @@ fn assert_only_own_forms_decide(visitor: &Visitor<'_>, other: &Visitor<'_>) {
     }
 }
 
+/// What one person decided first is put before the other one, and not before the person.
+fn assert_others_are_asked(ann: &Visitor<'_>, bob: &Visitor<'_>) {
+    let asked = bob.get("/findings").text();
+    for said in ["<bdi>ann</bdi> decided: ours stands", "all 2 of these", "Agree</button>", "wait"]
+    {
+        assert!(asked.contains(said), "{said}: {asked}");
+    }
+    let waiting = bob.json("/findings?status=waiting").json();
+    assert_eq!(waiting["findings"].as_array().map(Vec::len), Some(2), "{waiting}");
+    let own = ann.get("/findings").text();
+    assert!(own.contains("You decided these") && !own.contains("Agree</button>"), "{own}");
+}
+
 #[test]
 fn two_people_decide_what_they_tick() {
     let system = compared();
@@ -116,13 +129,7 @@ fn two_people_decide_what_they_tick() {
     assert!(page.contains("Nothing is taken") && page.contains("not taken. "), "{page}");
 
     system.metric_when("payfold_reconciler_decisions_waiting", 2.0);
-    let asked = bob.get("/findings").text();
-    for said in ["<bdi>ann</bdi> decided: ours stands", "all 2 of these", "Agree</button>", "wait"]
-    {
-        assert!(asked.contains(said), "{said}: {asked}");
-    }
-    let own = ann.get("/findings").text();
-    assert!(own.contains("You decided these") && !own.contains("Agree</button>"), "{own}");
+    assert_others_are_asked(&ann, &bob);
 
     let path = format!("/findings/{}", findings[0]["findingId"].as_str().expect("an id"));
     assert!(ann.get(&path).text().contains("Take your decision back"));

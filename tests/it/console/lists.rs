@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
+use super::decisions::{UNASKED, compared};
 use super::{Visitor, first_code, open};
+use crate::support::notice::Notice;
 use crate::support::system::System;
 
 impl Visitor<'_> {
@@ -22,7 +24,7 @@ impl Visitor<'_> {
 
 #[test]
 fn a_list_is_one_file_however_many_pages_it_has() {
-    let system = System::demo();
+    let system = System::demo_with(&[UNASKED]);
     system.payfold(&["demo", "pay", "--count", "501", "--at-once", "50"]).ok();
     let token = system.home().data_file("demo.key");
     let payment = json!({
@@ -48,12 +50,29 @@ fn a_list_is_one_file_however_many_pages_it_has() {
     assert_eq!(paid.len(), 502);
     let listed = system.payfold(&["order", "list", "--limit", "502", "--output", "csv"]).ok();
     assert_eq!(lines, listed.lines().collect::<Vec<_>>(), "the command prints the same");
-    for list in ["findings", "days", "quarantine", "stuck", "people"] {
-        let (name, lines) = visitor.download(&format!("/{list}.csv"));
-        assert_eq!(name, format!("attachment; filename=\"{list}.csv\""));
-        let link = visitor.get(&format!("/{list}")).text().contains(&format!("/{list}.csv"));
-        assert_eq!(link, lines.len() > 1, "{list}: {lines:?}");
-    }
     assert_eq!(visitor.get("/orders.csv?state=paid%3F").status, 400, "a page says what is wrong");
     assert_eq!(open(&system, "/orders.csv", "").status, 303, "it takes a session");
+}
+
+#[test]
+fn each_list_is_a_file_with_the_rows_of_its_page() {
+    let system = compared();
+    let secret = system.home().data_file("sandbox.key");
+    let stale = Notice::paid("DEMO", "o-1", "r-1").sent(-3_600);
+    assert_eq!(system.post_ipn(&stale.signed(&secret)).code(), "timestamp_out_of_window");
+    let visitor = Visitor::log_in(&system, &first_code(system.home()));
+    for (list, page, rows) in [
+        ("findings", "/findings", "findings"),
+        ("days", "/days", "periods"),
+        ("quarantine", "/quarantine", "notices"),
+        ("stuck", "/stuck", "orders"),
+        ("people", "/people", "actions"),
+    ] {
+        let (name, lines) = visitor.download(&format!("/{list}.csv"));
+        assert_eq!(name, format!("attachment; filename=\"{list}.csv\""));
+        let shown = visitor.json(page).json()[rows].as_array().map_or(0, Vec::len);
+        assert!(shown > 0, "{list} has rows");
+        assert_eq!(lines.len(), shown + 1, "{list}: {lines:?}");
+        assert!(visitor.get(page).text().contains(&format!("/{list}.csv")), "{list}");
+    }
 }
