@@ -5,7 +5,6 @@
 use std::io::{self, IsTerminal, Write};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use payfold_schemas::time::Time;
 use serde::Serialize;
 
 use crate::args::OutputFormat;
@@ -50,11 +49,6 @@ pub(crate) fn progress_bar(format: OutputFormat, length: u64, noun: &str) -> Pro
     let template = format!("{{bar:40}} {{pos}}/{{len}} {noun}, {{eta}} left");
     let style = ProgressStyle::with_template(&template).expect("the template is a valid one");
     ProgressBar::new(length).with_style(style)
-}
-
-/// Formats a time for people, to the millisecond.
-pub(crate) fn time(time: Time) -> String {
-    Time::from_unix_ms(time.unix_ms()).to_string()
 }
 
 /// Prints bytes unchanged, followed by a line feed. Ends the process if they can't be written.

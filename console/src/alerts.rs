@@ -380,7 +380,7 @@ fn whole(value: f64) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use payfold_api::process::{MetricSample, PartnerTraffic, ProcessState, TrafficInterval};
+    use payfold_api::process::{MetricSample, PartnerTraffic, TrafficInterval};
 
     use super::*;
     use crate::system::Process;
@@ -402,17 +402,9 @@ mod tests {
             let value = value.parse().unwrap();
             MetricSample { name: ["payfold", name].join("_"), labels: labels.collect(), value }
         });
-        let state = ProcessState {
-            version: "0.1.0".to_owned(),
-            roles: ["ingest", "projector", "reconciler"].map(str::to_owned).to_vec(),
-            started_at: Time::from_unix_ms(0),
-            phase: ProcessPhase::Working,
-            troubles: Vec::new(),
-            partners: Vec::new(),
-            flags_raised: BTreeMap::new(),
-            samples: samples.collect(),
-        };
-        Process { url: "http://a".to_owned(), state: Some(state), problem: None }
+        let mut process = Process::working(&["ingest", "projector", "reconciler"]);
+        process.state_mut().samples = samples.collect();
+        process
     }
 
     fn named(processes: Vec<Process>) -> Vec<(&'static str, String)> {
@@ -501,7 +493,7 @@ mod tests {
     #[test]
     fn processes_that_do_not_work_or_say_so_are_alerts() {
         let mut full = process(WELL);
-        full.state.as_mut().unwrap().troubles.push("no space".to_owned());
+        full.state_mut().troubles.push("no space".to_owned());
         let away = Process {
             url: "http://b".to_owned(),
             state: None,
@@ -521,13 +513,13 @@ mod tests {
             (ProcessPhase::Broken, &["Down"]),
         ] {
             let mut one = process(WELL);
-            one.state.as_mut().unwrap().phase = phase;
+            one.state_mut().phase = phase;
             let alerts = named(vec![one]);
             let found: Vec<_> = alerts.iter().map(|(name, _)| *name).collect();
             assert_eq!(found, names, "{phase:?}");
         }
         let mut wrong = process("ingest_own_clock_skew_seconds 90");
-        wrong.state.as_mut().unwrap().troubles.push("the clock is off".to_owned());
+        wrong.state_mut().troubles.push("the clock is off".to_owned());
         let alerts = named(vec![wrong]);
         let names: Vec<_> = alerts.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["OwnClockOff", "StorageRefusing"], "the disk may be full, too");
@@ -548,7 +540,7 @@ mod tests {
         let silent = |refused| {
             let mut silent = process(WELL);
             let intervals = [(last, 10, 0), (last.plus_ms(3_600_000), 0, refused)];
-            silent.state.as_mut().unwrap().partners.push(PartnerTraffic {
+            silent.state_mut().partners.push(PartnerTraffic {
                 partner: "p".to_owned(),
                 last_accepted: Some(last),
                 intervals: intervals
@@ -572,13 +564,13 @@ mod tests {
     #[test]
     fn processes_count_together() {
         let mut flagged = process(WELL);
-        flagged.state.as_mut().unwrap().flags_raised.insert("DOUBLE_PAYMENT".to_owned(), 1);
+        flagged.state_mut().flags_raised.insert("DOUBLE_PAYMENT".to_owned(), 1);
         let mut other = process(
             "reconciler_flags_open{flag=PARTIAL_REFUND,severity=high} 5
             reconciler_flags_open{flag=PARTIAL_REFUND,severity=critical} 3",
         );
         other.url = "http://b".to_owned();
-        other.state.as_mut().unwrap().flags_raised.insert("DOUBLE_PAYMENT".to_owned(), 2);
+        other.state_mut().flags_raised.insert("DOUBLE_PAYMENT".to_owned(), 2);
         let [(_, open), (_, raised)] = &*named(vec![flagged, other]) else { panic!("two") };
         assert!(open.ends_with("on compared days: 8 PARTIAL_REFUND"), "{open}");
         assert!(raised.ends_with("in the last day: 3 DOUBLE_PAYMENT"), "{raised}");

@@ -13,6 +13,7 @@ const MARK: char = '\u{feff}';
 
 /// A page of a list, as lines of the file.
 pub(crate) struct Lines {
+    headings: String,
     text: String,
     next: Option<String>,
 }
@@ -25,25 +26,24 @@ impl Lines {
     ) -> Result<Self, Error> {
         let columns = Columns::of::<R>(Cells::Csv);
         let texts = rows.into_iter().map(|row| columns.texts(&row)).collect::<Result<Vec<_>, _>>();
-        Ok(Self { text: csv_lines(&texts?), next })
+        Ok(Self { headings: columns.headings().join(","), text: csv_lines(&texts?), next })
     }
 }
 
-/// Answers with a list of rows `R` as a file. `read` reads the page that starts at a cursor. The
+/// Answers with a list as a file. `read` reads the page that starts at a cursor. The
 /// first page is read before the answer begins, so that a person sees why there is none; after that
 /// the file breaks off, which browsers show as a failed download. Errors: those of the first page.
-pub(crate) async fn answer<R: Row>(
+pub(crate) async fn answer(
     visit: Visit,
     name: &str,
     read: impl AsyncFn(&Visit, Option<String>) -> Result<Lines, Error> + 'static,
 ) -> Result<HttpResponse, Error> {
     let first = read(&visit, None).await?;
-    let headings = Columns::of::<R>(Cells::Csv).headings().join(",");
-    let text = format!("{MARK}{headings}\n{}", first.text);
+    let text = format!("{MARK}{}\n{}", first.headings, first.text);
     let pages = stream::try_unfold(
         (visit, read, Some(Lines { text, ..first })),
         async |(visit, read, lines)| {
-            let Some(Lines { text, next }) = lines else { return Ok(None) };
+            let Some(Lines { text, next, .. }) = lines else { return Ok(None) };
             let after = match next {
                 Some(cursor) => Some(read(&visit, Some(cursor)).await?),
                 None => None,

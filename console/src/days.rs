@@ -91,7 +91,7 @@ pub(crate) async fn file(
     selection: Query<DaySelection>,
 ) -> Result<HttpResponse, Error> {
     let asked = ListPeriods { limit: None, before: None, ..visit.selected(selection.parse())? };
-    csv_file::answer::<PeriodRow>(visit, "days", async move |visit, _| {
+    csv_file::answer(visit, "days", async move |visit, _| {
         Lines::of(visit.call(&PERIODS, &[], &asked).await?.periods, None)
     })
     .await

@@ -6,7 +6,6 @@ use maud::{Markup, html};
 use payfold_api::decisions::DECIDE_FINDING;
 use payfold_api::reads::FINDINGS;
 use payfold_report::codes::{meaning_of, severity_meaning, title_of, verdict_text};
-use payfold_report::finding_groups::first_decision;
 use payfold_report::text::{isolated, whole};
 use payfold_report::values::{OurCurrencies, what_differs};
 use payfold_schemas::finding::{BookLine, Code, EarlierDecision, FindingChanged, FindingStatus};
@@ -121,7 +120,7 @@ fn asked(query: &QueryStatus) -> Markup {
 
 /// Every decision on it, the oldest first.
 fn decisions(finding: &FindingChanged) -> Markup {
-    let is_waiting = first_decision(finding).is_some();
+    let is_waiting = finding.first_decision().is_some();
     html! {
         @if finding.decision.is_some() || !finding.earlier_decisions.is_empty() {
             h2 { "Decisions" }
@@ -155,7 +154,7 @@ fn ended(earlier: &EarlierDecision) -> Markup {
 /// The form that decides it.
 fn decision_fields(finding: &FindingChanged, session: &Session) -> Markup {
     let subject = subject_of(finding);
-    let first = first_decision(finding).map(|first| &first.author);
+    let first = finding.first_decision().map(|first| &first.author);
     DecisionFields::on(subject.path(), Choice::RECORDS).offered(&subject, first, session)
 }
 

@@ -2,7 +2,6 @@
 
 use maud::{Markup, html};
 use payfold_report::codes::{title_of, verdict_text};
-use payfold_report::finding_groups::first_decision;
 use payfold_report::money::major_named;
 use payfold_report::text::{isolated, short_id, shown};
 use payfold_report::values::{OurCurrencies, ValueFormat, format_sides, source_of, what_differs};
@@ -153,7 +152,7 @@ fn standing(finding: &FindingChanged) -> Markup {
                 small { "decided by " (decision_text(finding, made)) }
             }
             _ => {
-                @if let Some(first) = first_decision(finding) {
+                @if let Some(first) = finding.first_decision() {
                     small.waits { "waits for a second person. " (decision_text(finding, first)) }
                 }
             }

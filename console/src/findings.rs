@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use payfold_api::decisions::DECIDE_FINDING;
 use payfold_api::reads::FINDINGS;
 use payfold_report::codes::{meaning_of, severity_meaning, title, title_of, verdict_text};
-use payfold_report::finding_groups::{FindingGroups, alike, at_risk, first_decision};
+use payfold_report::finding_groups::{FindingGroups, alike, at_risk};
 use payfold_report::money::list_sums;
 use payfold_report::text::isolated;
 use payfold_report::values::OurCurrencies;
@@ -87,7 +87,7 @@ pub(crate) async fn file(
     selection: Query<FindingSelection>,
 ) -> Result<HttpResponse, Error> {
     let asked = ListFindings { limit: None, ..visit.selected(selection.parse())? };
-    csv_file::answer::<ListedFinding<'_>>(visit, "findings", async move |visit, after| {
+    csv_file::answer(visit, "findings", async move |visit, after| {
         let asked = ListFindings { after, ..asked.clone() };
         let page = visit.call(&FINDINGS, &[], &asked).await?;
         let (now, currencies) = ((visit.console.now)(), OurCurrencies::new(&page.currencies));
@@ -159,7 +159,7 @@ impl<'a> Waiting<'a> {
         let mut waiting =
             Self { undecided: Vec::new(), for_others: BTreeMap::new(), own: Vec::new() };
         for finding in open {
-            match first_decision(finding) {
+            match finding.first_decision() {
                 None => waiting.undecided.push(finding),
                 Some(first) if first.author == session.person.name => waiting.own.push(finding),
                 Some(first) => {

@@ -3,8 +3,13 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use actix_web::Error;
+use futures_util::future;
 use maud::{Markup, html};
+use payfold_api::call::Call;
 use payfold_schemas::time::Time;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::alerts::LAG_MAX_S;
 use crate::system::System;
@@ -37,12 +42,15 @@ impl Freshness {
         let lags = system.largest("payfold_projector_lag_seconds", "partition");
         let lag = lags.into_values().fold(0.0, f64::max);
         let has_halted = system.raised("payfold_projector_partitions_halted").next().is_some();
-        match () {
-            // One that does not say what it is may be a projector.
-            () if !system.runs("projector") && system.all_say() => Self::Stopped,
-            () if has_halted => Self::Partly,
-            () if lag > LAG_MAX_S => Self::Behind(lag as u64),
-            () => Self::UpToDate,
+        // One that does not say what it is may be a projector.
+        if !system.runs("projector") && system.all_say() {
+            Self::Stopped
+        } else if has_halted {
+            Self::Partly
+        } else if lag > LAG_MAX_S {
+            Self::Behind(lag as u64)
+        } else {
+            Self::UpToDate
         }
     }
 
@@ -76,8 +84,21 @@ impl Freshness {
 }
 
 impl Visit {
+    /// Makes a call about orders with the person's token; the answer, and what its page begins with
+    /// unless orders are up to date. Errors: the page that says why there is no answer.
+    pub(crate) async fn call_of_orders<Q: Serialize, A: DeserializeOwned>(
+        &self,
+        call: &Call<Q, A>,
+        names: &[&str],
+        request: &Q,
+    ) -> Result<(A, Markup), Error> {
+        let (answer, freshness) =
+            future::join(self.call(call, names, request), self.freshness()).await;
+        Ok((answer?, freshness))
+    }
+
     /// What a page of orders begins with; nothing while they are up to date.
-    pub(crate) async fn freshness(&self) -> Markup {
+    async fn freshness(&self) -> Markup {
         let now = (self.console.now)();
         let last = &self.console.freshness.0;
         let known = last.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -100,7 +121,7 @@ impl Visit {
 mod tests {
     use std::collections::BTreeMap;
 
-    use payfold_api::process::{MetricSample, ProcessPhase, ProcessState};
+    use payfold_api::process::MetricSample;
 
     use super::*;
     use crate::system::{Process, ProcessProblem};
@@ -111,17 +132,9 @@ mod tests {
             labels: BTreeMap::new(),
             value,
         };
-        let state = ProcessState {
-            version: String::new(),
-            roles: roles.iter().map(|role| (*role).to_owned()).collect(),
-            started_at: Time::from_unix_ms(0),
-            phase: ProcessPhase::Working,
-            troubles: Vec::new(),
-            partners: Vec::new(),
-            flags_raised: BTreeMap::new(),
-            samples: samples.iter().map(sample).collect(),
-        };
-        Process { url: String::new(), state: Some(state), problem: None }
+        let mut process = Process::working(roles);
+        process.state_mut().samples = samples.iter().map(sample).collect();
+        process
     }
 
     #[test]

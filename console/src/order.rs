@@ -90,9 +90,7 @@ pub(crate) async fn show(visit: Visit, path: Path<OrderPath>) -> Result<HttpResp
     let Ok(key) = OrderKey::parse(&names.join("/")) else {
         return Ok(problem::nowhere(visit.request.clone()).await);
     };
-    let (order, freshness) =
-        future::join(visit.call(&ORDER, &names, &Nothing {}), visit.freshness()).await;
-    let order = order?;
+    let (order, freshness) = visit.call_of_orders(&ORDER, &names, &Nothing {}).await?;
     let facts = visit.call(&FACTS, &names, &Nothing {}).await?.facts;
     let beside = Beside::read(&visit, &key).await?;
     let content = OrderContent { order, facts, beside };

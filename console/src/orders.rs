@@ -2,7 +2,6 @@
 
 use actix_web::web::Query;
 use actix_web::{Error, HttpResponse};
-use futures_util::future;
 use maud::{Markup, html};
 use payfold_api::reads::ORDERS;
 use payfold_schemas::order::{Flag, OrderState};
@@ -65,15 +64,14 @@ impl OrderFilter {
 /// Lists orders.
 pub(crate) async fn list(visit: Visit, filter: Query<OrderFilter>) -> Result<HttpResponse, Error> {
     let asked = visit.selected(filter.parse())?;
-    let (page, freshness) = future::join(visit.call(&ORDERS, &[], &asked), visit.freshness()).await;
-    let page = page?;
+    let (page, freshness) = visit.call_of_orders(&ORDERS, &[], &asked).await?;
     Ok(visit.answer("Orders", &page, || html! { (freshness) (render(&filter, &page)) }))
 }
 
 /// Gives the list away, as a file.
 pub(crate) async fn file(visit: Visit, filter: Query<OrderFilter>) -> Result<HttpResponse, Error> {
     let asked = ListOrders { limit: None, ..visit.selected(filter.parse())? };
-    csv_file::answer::<OrderRow>(visit, "orders", async move |visit, after| {
+    csv_file::answer(visit, "orders", async move |visit, after| {
         let page = visit.call(&ORDERS, &[], &ListOrders { after, ..asked.clone() }).await?;
         Lines::of(page.orders, page.next)
     })

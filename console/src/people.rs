@@ -73,7 +73,7 @@ pub(crate) async fn file(
     selection: Query<ActionSelection>,
 ) -> Result<HttpResponse, Error> {
     let asked = ListActions { limit: None, ..visit.selected(selection.parse())? };
-    csv_file::answer::<PersonAction>(visit, "people", async move |visit, before| {
+    csv_file::answer(visit, "people", async move |visit, before| {
         let page = visit.call(&ACTIONS, &[], &ListActions { before, ..asked.clone() }).await?;
         Lines::of(page.actions, page.next)
     })

@@ -83,7 +83,7 @@ pub(crate) async fn file(
     selection: Query<NoticeSelection>,
 ) -> Result<HttpResponse, Error> {
     let asked = ListNotices { limit: None, ..visit.selected(selection.parse())? };
-    csv_file::answer::<QuarantineRow>(visit, "quarantine", async move |visit, after| {
+    csv_file::answer(visit, "quarantine", async move |visit, after| {
         let page = visit.call(&NOTICES, &[], &ListNotices { after, ..asked.clone() }).await?;
         Lines::of(page.notices, page.next)
     })

@@ -2,7 +2,6 @@
 
 use actix_web::web::Query;
 use actix_web::{Error, HttpResponse};
-use futures_util::future;
 use maud::html;
 use payfold_api::reads::SEARCH;
 use payfold_views::search::SearchOrders;
@@ -29,9 +28,7 @@ pub(crate) struct Sought {
 pub(crate) async fn find(visit: Visit, sought: Query<Sought>) -> Result<HttpResponse, Error> {
     let what = sought.into_inner().what;
     let asked = SearchOrders { what: what.clone() };
-    let (found, freshness) =
-        future::join(visit.call(&SEARCH, &[], &asked), visit.freshness()).await;
-    let found = found?;
+    let (found, freshness) = visit.call_of_orders(&SEARCH, &[], &asked).await?;
     if let [only] = &*found.orders
         && !page::wants_json(&visit.request)
     {

@@ -2,7 +2,6 @@
 
 use actix_web::web::Query;
 use actix_web::{Error, HttpResponse};
-use futures_util::future;
 use maud::{Markup, html};
 use payfold_api::reads::STUCK;
 use payfold_report::codes::title;
@@ -50,8 +49,8 @@ pub(crate) async fn list(
     selection: Query<StuckSelection>,
 ) -> Result<HttpResponse, Error> {
     let asked = visit.selected(selection.parse())?;
-    let (page, freshness) = future::join(visit.call(&STUCK, &[], &asked), visit.freshness()).await;
-    let (page, now) = (page?, (visit.console.now)());
+    let (page, freshness) = visit.call_of_orders(&STUCK, &[], &asked).await?;
+    let now = (visit.console.now)();
     Ok(visit.answer("Stuck orders", &page, || {
         html! { (freshness) (render(&selection, &page, now)) }
     }))
@@ -63,7 +62,7 @@ pub(crate) async fn file(
     selection: Query<StuckSelection>,
 ) -> Result<HttpResponse, Error> {
     let asked = ListStuck { limit: None, ..visit.selected(selection.parse())? };
-    csv_file::answer::<StuckRow>(visit, "stuck", async move |visit, after| {
+    csv_file::answer(visit, "stuck", async move |visit, after| {
         let page = visit.call(&STUCK, &[], &ListStuck { after, ..asked.clone() }).await?;
         Lines::of(page.orders, page.next)
     })

@@ -37,6 +37,29 @@ pub(crate) enum ProcessProblem {
     Refused(String),
 }
 
+#[cfg(test)]
+impl Process {
+    /// One that works and has these roles.
+    pub(crate) fn working(roles: &[&str]) -> Self {
+        let state = ProcessState {
+            version: "0.1.0".to_owned(),
+            roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+            started_at: Time::from_unix_ms(0),
+            phase: payfold_api::process::ProcessPhase::Working,
+            troubles: Vec::new(),
+            partners: Vec::new(),
+            flags_raised: BTreeMap::new(),
+            samples: Vec::new(),
+        };
+        Self { url: "http://a".to_owned(), state: Some(state), problem: None }
+    }
+
+    /// Its state.
+    pub(crate) fn state_mut(&mut self) -> &mut ProcessState {
+        self.state.as_mut().expect("it says how it is")
+    }
+}
+
 /// The processes that the console asks.
 #[derive(Debug, Serialize)]
 pub(crate) struct System {
@@ -205,8 +228,6 @@ impl Silence {
 
 #[cfg(test)]
 mod tests {
-    use payfold_api::process::ProcessPhase;
-
     use super::*;
 
     fn minute(minute: i64) -> Time {
@@ -244,21 +265,15 @@ mod tests {
 
     #[test]
     fn processes_add_up() {
-        let state = |partner: PartnerTraffic| ProcessState {
-            version: String::new(),
-            roles: Vec::new(),
-            started_at: minute(0),
-            phase: ProcessPhase::Working,
-            troubles: Vec::new(),
-            partners: vec![partner],
-            flags_raised: BTreeMap::new(),
-            samples: Vec::new(),
+        let hears = |partner| {
+            let mut process = Process::working(&[]);
+            process.state_mut().partners.push(partner);
+            process
         };
-        let process = |state| Process { url: String::new(), state: Some(state), problem: None };
         let system = System {
             processes: vec![
-                process(state(heard(10, &[(5, 1), (10, 2)]))),
-                process(state(heard(15, &[(0, 4), (10, 8)]))),
+                hears(heard(10, &[(5, 1), (10, 2)])),
+                hears(heard(15, &[(0, 4), (10, 8)])),
             ],
         };
         let [all] = &*system.traffic() else { panic!("one partner") };

@@ -9,6 +9,9 @@ use payfold_views::orders::OrderRow;
 
 use crate::text::{amount, clock};
 
+/// How the heading of an order ends that is to be delivered.
+const DELIVER: &str = ": deliver.";
+
 /// What is so with an order.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct OrderVerdict {
@@ -64,7 +67,9 @@ impl OrderVerdict {
         if self.tone == "good" {
             self.tone = tone;
         }
-        self.heading = self.heading.replace(": deliver.", ", by what was reported here.");
+        if let Some(paid) = self.heading.strip_suffix(DELIVER) {
+            self.heading = format!("{paid}, by what was reported here.");
+        }
     }
 
     /// The verdict by the order's own facts.
@@ -200,7 +205,7 @@ fn heading(summary: &Summary) -> String {
     match summary.state {
         OrderState::Paid if summary.fulfil => match given_back(summary) {
             Some(back) => format!("Paid {}; {back} was given back.", payment(summary)),
-            None => format!("Paid {}: deliver.", payment(summary)),
+            None => format!("Paid {}{DELIVER}", payment(summary)),
         },
         OrderState::Paid => {
             format!("Paid {}, but something does not fit: do not deliver yet.", payment(summary))

@@ -154,7 +154,7 @@ impl FindingsStore {
                 body,
                 change.flag.map(|flag| flag.as_str()),
                 change.decision.is_some() || !change.earlier_decisions.is_empty(),
-                is_waiting(change)
+                change.first_decision().is_some()
             ])?;
             stored.push(rows > 0);
         }
@@ -311,17 +311,8 @@ impl FindingsStore {
         values: &[&dyn ToSql],
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>> {
-        let rows = self.rows();
-        let mut select = rows.prepare_cached(select)?;
-        let all = select.query_map(values, read)?.collect::<rusqlite::Result<_>>()?;
-        Ok(all)
+        Ok(table::all(&self.rows(), select, values, read)?)
     }
-}
-
-/// Whether a first decision on a finding waits for a second person.
-fn is_waiting(finding: &FindingChanged) -> bool {
-    let is_open = finding.status == FindingStatus::Open;
-    is_open && finding.decision.as_ref().is_some_and(|made| made.evidence == finding.evidence)
 }
 
 #[cfg(test)]
@@ -477,6 +468,11 @@ mod tests {
         assert_eq!((found.open, found.waiting, found.decided), (2, 1, 1));
         let of = |risks: &BTreeMap<Currency, i64>| risks.get(&vnd).copied().unwrap_or(0);
         assert_eq!([of(&found.at_risk), of(&found.was_at_risk)], risks);
+        let mut huge = finding(6, 1, FindingStatus::Open);
+        huge.money_at_risk = i64::MAX;
+        store.upsert(&[huge]).unwrap();
+        let found = store.day_findings(&partner, &day).unwrap();
+        assert_eq!(of(&found.at_risk), i64::MAX, "a sum that is too large ends no page");
         let filter = FindingFilter { status: Some(StatusFilter::Waiting), ..Default::default() };
         assert_eq!(store.findings(filter).count(), 1);
         let mut waiting = 0;

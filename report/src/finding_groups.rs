@@ -1,7 +1,7 @@
 //! Owns the groups of findings by status: open, worth knowing, decided, cleared. Each group is
 //! sorted by severity, kind and currency, then by money at risk. Pure.
 
-use payfold_schemas::finding::{FindingChanged, FindingDecision, FindingStatus};
+use payfold_schemas::finding::{FindingChanged, FindingStatus};
 use payfold_schemas::order::{Flag, Severity};
 
 use crate::money::Sums;
@@ -53,7 +53,7 @@ impl<'a> FindingGroups<'a> {
     /// The number of open findings with a decision that waits for a second person.
     pub(super) fn waiting_decisions(&self) -> u64 {
         let waiting_decisions =
-            self.open.iter().filter(|finding| first_decision(finding).is_some());
+            self.open.iter().filter(|finding| finding.first_decision().is_some());
         u64::try_from(waiting_decisions.count()).unwrap_or(u64::MAX)
     }
 }
@@ -83,10 +83,4 @@ pub fn at_risk(findings: &[&FindingChanged]) -> Sums {
         }
     }
     sums
-}
-
-/// The first decision, while it waits for a second person: it must be on the present evidence.
-pub fn first_decision(finding: &FindingChanged) -> Option<&FindingDecision> {
-    let is_open = finding.status == FindingStatus::Open;
-    finding.decision.as_ref().filter(|decision| is_open && decision.evidence == finding.evidence)
 }

@@ -7,7 +7,7 @@ use payfold_schemas::order::Flag;
 use payfold_schemas::run::RunResult;
 
 use super::codes::{meaning_of, severity_meaning, title_of, verdict_text};
-use super::finding_groups::{FindingGroups, alike, at_risk, first_decision};
+use super::finding_groups::{FindingGroups, alike, at_risk};
 use super::report::Report;
 use super::text::{count, counted, isolated, len, short_id};
 use super::times::{PartnerZone, age_days};
@@ -181,7 +181,7 @@ impl<'a> FindingTables<'a> {
 
     /// The first decision, if it waits for a second person, in a row of its own.
     fn waits(&self, finding: &FindingChanged) -> Markup {
-        html! { @if let Some(first) = first_decision(finding) {
+        html! { @if let Some(first) = finding.first_decision() {
             tr.waits role="row" { td role="cell" colspan="6" { div {
                 b { "Waits for a second person." } " "
                 (isolated(first.author.as_str())) " decided “" (verdict_text(first.accept)) "”, "

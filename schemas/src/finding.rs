@@ -364,6 +364,12 @@ impl FindingChanged {
         format!("{}/{}", self.finding_id, self.version)
     }
 
+    /// The first decision, while it waits for a second person: it must be on the present evidence.
+    pub fn first_decision(&self) -> Option<&FindingDecision> {
+        let is_open = self.status == FindingStatus::Open;
+        self.decision.as_ref().filter(|first| is_open && first.evidence == self.evidence)
+    }
+
     /// The order that it names.
     pub fn order_key(&self) -> Option<OrderKey> {
         let (merchant_code, order_id) = self.merchant_code.clone().zip(self.order_id.clone())?;

@@ -7,6 +7,7 @@ use payfold_report::money::major_named;
 use payfold_schemas::ids::{OrderKey, PartnerCode, Reference};
 use payfold_schemas::order::{Flag, OrderState, Summary};
 use payfold_views::facts::FactRow;
+use payfold_views::listing::moment;
 use payfold_views::orders::{ListOrders, OrderPage, OrderRow};
 use payfold_views::reader::ORDERS_MAX;
 
@@ -93,9 +94,9 @@ fn show(order: &OrderRow, output: &OutputArgs) -> anyhow::Result<()> {
         ("reference", or_none(summary.reference.as_ref().map(ToString::to_string))),
         ("session ref", or_none(summary.session_ref.as_ref().map(ToString::to_string))),
         ("payment ref", or_none(summary.payment_ref.as_ref().map(ToString::to_string))),
-        ("paid at", or_none(summary.paid_at.map(output::time))),
-        ("deadline", or_none(summary.deadline.map(output::time))),
-        ("first seen", output::time(order.first_seen)),
+        ("paid at", or_none(summary.paid_at.map(moment))),
+        ("deadline", or_none(summary.deadline.map(moment))),
+        ("first seen", moment(order.first_seen)),
     ];
     for raised in &summary.flags {
         let decided =

@@ -8,7 +8,7 @@ use payfold_schemas::money::Currency;
 use payfold_schemas::order::{Flag, Severity};
 use rusqlite::{Connection, Result, Row, ToSql};
 
-use super::table::severity;
+use super::table::{all, severity};
 
 /// What people have to do with the findings of a day, and had.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,11 +77,11 @@ pub(crate) fn count(
          GROUP BY 1, 2"
     );
     let mut counts = StatusCounts::default();
-    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-    for (status, is_above_info, count) in all::<(u8, bool, i64)>(rows, &select, &values, read)? {
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?));
+    for (status, is_above_info, count) in all(rows, &select, &values, read)? {
         let count = count.unsigned_abs();
         match status {
-            0 if is_above_info => counts.open_above_info += count,
+            0_u8 if is_above_info => counts.open_above_info += count,
             1 => counts.decided += count,
             2 => counts.cleared += count,
             _ => {}
@@ -100,19 +100,22 @@ pub(crate) fn day_findings(
     partner: &PartnerCode,
     day: &str,
 ) -> Result<DayFindings> {
-    let select = "SELECT status, currency, count(*), sum(at_risk), sum(is_waiting)
+    // SQLite refuses a sum that is no `i64`.
+    let select = "SELECT status, currency, count(*), sum(is_waiting), sum(at_risk / 1000000),
+             sum(at_risk % 1000000)
          FROM finding WHERE partner = ?1 AND day = ?2 AND status < 2
              AND (severity > 0 OR status = 1) GROUP BY 1, 2";
     let read = |row: &Row<'_>| {
-        let currency: Option<String> = row.get(1)?;
-        Ok((row.get(0)?, currency, row.get(2)?, row.get(3)?, row.get(4)?))
+        let currency = row.get::<_, Option<String>>(1)?;
+        let (millions, rest): (i64, i64) = (row.get(4)?, row.get(5)?);
+        let at_risk = millions.saturating_mul(1_000_000).saturating_add(rest);
+        Ok((row.get(0)?, currency, row.get::<_, i64>(2)?, row.get::<_, i64>(3)?, at_risk))
     };
     let mut found = DayFindings::default();
     let values: [&dyn ToSql; 2] = [&partner.as_str(), &day];
-    let sums = all::<(u8, _, i64, i64, i64)>(rows, select, &values, read)?;
-    for (status, currency, count, at_risk, waiting) in sums {
+    for (status, currency, count, waiting, at_risk) in all(rows, select, &values, read)? {
         let (counted, risks) = match status {
-            0 => (&mut found.open, &mut found.at_risk),
+            0_u8 => (&mut found.open, &mut found.at_risk),
             _ => (&mut found.decided, &mut found.was_at_risk),
         };
         *counted += count.unsigned_abs();
@@ -146,13 +149,4 @@ pub(crate) fn each_open(rows: &Connection, mut each: impl FnMut(OpenFinding)) ->
         });
     }
     Ok(())
-}
-
-fn all<T>(
-    rows: &Connection,
-    select: &str,
-    values: &[&dyn ToSql],
-    read: impl FnMut(&Row<'_>) -> Result<T>,
-) -> Result<Vec<T>> {
-    rows.prepare_cached(select)?.query_map(values, read)?.collect()
 }

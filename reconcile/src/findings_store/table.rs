@@ -1,10 +1,10 @@
-//! Owns the table of the findings store: its columns, the statement that stores a version, and the
-//! numbers that stand for statuses and severities. A finding is read from its `body` column alone;
-//! the other columns are for selecting and counting.
+//! Owns the table of the findings store: its columns, the statement that stores a version, the
+//! numbers that stand for statuses and severities, and how rows are read. A finding is read from
+//! its `body` column alone; the other columns are for selecting and counting.
 
 use payfold_schemas::finding::{FindingChanged, FindingStatus};
 use payfold_schemas::order::Severity;
-use rusqlite::Row;
+use rusqlite::{Connection, Row, ToSql};
 use serde::de::DeserializeOwned;
 
 /// Nothing is synced to disk: after a crash the table is built from the log again. `order_key` is
@@ -83,4 +83,14 @@ pub(super) fn from_json<T: DeserializeOwned>(row: &Row<'_>) -> rusqlite::Result<
     serde_json::from_slice(body).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Blob, Box::new(error))
     })
+}
+
+/// The rows of a select with these values.
+pub(super) fn all<T>(
+    rows: &Connection,
+    select: &str,
+    values: &[&dyn ToSql],
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    rows.prepare_cached(select)?.query_map(values, read)?.collect()
 }

@@ -14,6 +14,7 @@ use payfold_schemas::position::Position;
 use payfold_schemas::record::MARKER_KEY;
 use payfold_schemas::record::{RecordError, decode_intake};
 use payfold_verify::through::folded;
+use payfold_views::listing::moment;
 use prometheus::Registry;
 
 use crate::args::ParkArgs;
@@ -118,7 +119,7 @@ async fn print_record(
     for (beside, place) in [("before", before), ("after", after)] {
         let message = search::message_at(&*engines.log, Topic::Intake, place).await?;
         let at = message.as_ref().map(search::received_at).transpose()?.flatten();
-        let at = at.map_or("at an unknown time".to_owned(), output::time);
+        let at = at.map_or("at an unknown time".to_owned(), moment);
         output::line(&format!("  {beside:<6}  {place}, received {at}"));
     }
     let is_folded = folded(&**engines.store()?).await?.has(*position);

@@ -11,6 +11,7 @@ use payfold_projector::journal::DecisionRequest;
 use payfold_projector::rebuild::restored_epoch::raise_epoch_after_restore;
 use payfold_schemas::ids::Author;
 use payfold_schemas::publication::Publication;
+use payfold_views::listing::moment;
 
 use super::backup;
 use super::manifest::{CLAIMS, LOG, Manifest, ORDERS, VAULT};
@@ -90,7 +91,7 @@ fn print_result(manifest: &Manifest, data: &DataDir, publication: Publication) {
         "restored into {}: the log up to {}, as of {}",
         data.path().display(),
         manifest.log_end,
-        output::time(manifest.made_at)
+        moment(manifest.made_at)
     ));
     output::line(&format!(
         "coming events have publication epoch {}, which is later than all epochs in backup and \

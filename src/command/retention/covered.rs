@@ -8,6 +8,7 @@ use payfold_schemas::ids::KeyId;
 use payfold_schemas::month::Month;
 use payfold_schemas::record::{Parts, Record};
 use payfold_schemas::time::Time;
+use payfold_views::listing::moment;
 use serde::Serialize;
 
 use crate::args::{OutputArgs, OutputFormat};
@@ -116,7 +117,7 @@ impl SealedCounts {
         }
         let Self { intake, quarantine, bytes, first, last, unsealed } = self;
         let came = first.zip(*last).map_or(String::new(), |(first, last)| {
-            format!(", received {} to {}", output::time(first), output::time(last))
+            format!(", received {} to {}", moment(first), moment(last))
         });
         let keys: Vec<&str> = keys.iter().map(KeyId::as_str).collect();
         output::line(&format!(
