@@ -150,7 +150,7 @@ fn render(all: &Builds, session: &Session) -> Markup {
         h1 { "Builds" }
         p { "A build is one fold of the whole log into tables of orders. One is published; another \
             is made when a rule of the fold has changed." }
-        (table("Builds", &heads, &rows))
+        div #builds data-live { (table("Builds", &heads, &rows)) }
         @if session.may(&START) {
             @for (action, build) in BuildAction::on(all) { (action_fields(action, build, session)) }
         }

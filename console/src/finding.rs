@@ -18,7 +18,7 @@ use crate::finding_row::{action, decision_text, order_path, side, sides, subject
 use crate::problem;
 use crate::session::Session;
 use crate::table::{Head, table};
-use crate::text::{moment, money, people, reasons};
+use crate::text::{copy_button, moment, money, people, reasons};
 use crate::visit::Visit;
 
 /// Shows a finding.
@@ -97,7 +97,10 @@ fn figures<'a>(finding: &'a FindingChanged, currencies: &OurCurrencies<'a>) -> M
                 div { dt { "The shop's reference" } dd { (isolated(reference.as_str())) } }
             }
             div { dt { "Found" } dd { (moment(finding.first_seen)) } }
-            div { dt { "Id" } dd { code { (finding.finding_id) } } }
+            div { dt { "Id" } dd {
+                code { (finding.finding_id) }
+                (copy_button("the finding's id"))
+            } }
         }
     }
 }

@@ -8,12 +8,15 @@ use actix_web::http::{Method, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpMessage, HttpResponse};
+use payfold_schemas::time::Time;
 
 use crate::session::{Session, SessionCookie};
 use crate::{Console, page, problem, redirect};
 
-/// Nothing from elsewhere is loaded, no script runs, and no other site frames a page.
-const CONTENT_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; \
+/// Nothing from another site is loaded, no script runs but the files of the console, and no other
+/// site frames a page.
+const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; \
+    style-src 'self'; img-src 'self'; \
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// The headers of every answer. An answer with one of them keeps its own.
@@ -79,13 +82,22 @@ fn check(
     let is_open = page::is_open(request.path());
     match session {
         Some(session) => {
-            let renewed = session.renewed(now);
+            let renewed = renewal(request, &session, now);
             request.extensions_mut().insert(session);
             Ok(renewed)
         }
         None if is_open => Ok(None),
         None => Err(Box::new(redirect::to_login(request.request()))),
     }
+}
+
+/// The session with its last use now, if its cookie is old and the person asks: not a page of
+/// theirs that keeps itself up to date, as browsers say. Else who goes away from such a page stays
+/// logged in.
+fn renewal(request: &ServiceRequest, session: &Session, now: Time) -> Option<Session> {
+    let wanted = request.headers().get("sec-fetch-dest");
+    let is_of_person = wanted.is_none_or(|wanted| wanted != "empty");
+    if is_of_person { session.renewed(now) } else { None }
 }
 
 /// Whether a change comes from a page of this console: browsers say so in `Origin`.
@@ -95,5 +107,32 @@ fn is_from_here(console: &Console, request: &ServiceRequest) -> bool {
     match &console.url {
         Some(url) => url.origin().ascii_serialization() == origin,
         None => of(header::HOST).is_some_and(|host| origin == format!("http://{host}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+    use payfold_api::reads::Person;
+    use payfold_schemas::ids::Author;
+    use payfold_schemas::token::TokenRole;
+    use zeroize::Zeroizing;
+
+    use super::*;
+
+    #[test]
+    fn a_page_that_keeps_itself_up_to_date_keeps_no_session_open() {
+        let person = Person { name: Author::parse("ann").unwrap(), role: TokenRole::Viewer };
+        let begun = Time::from_unix_ms(0);
+        let session = Session::new(Zeroizing::new("of a test".to_owned()), person, begun);
+        for (wanted, is_renewed) in [(None, true), (Some("document"), true), (Some("empty"), false)]
+        {
+            let mut request = TestRequest::get();
+            if let Some(wanted) = wanted {
+                request = request.insert_header(("sec-fetch-dest", wanted));
+            }
+            let renewed = renewal(&request.to_srv_request(), &session, begun.plus_ms(1_200_000));
+            assert_eq!(renewed.is_some(), is_renewed, "{wanted:?}");
+        }
     }
 }

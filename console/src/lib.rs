@@ -162,6 +162,8 @@ pub fn routes(console: &Data<Console>, config: &mut ServiceConfig) {
         .route("/", web::get().to(overview::show))
         .route("/style.css", web::get().to(page::style))
         .route("/icon.svg", web::get().to(page::icon))
+        .route(page::SCRIPT_PATH, web::get().to(page::script))
+        .route(page::MORPH_PATH, web::get().to(page::morph))
         .route(redirect::LOGIN, web::get().to(login::show))
         .route(redirect::LOGIN, web::post().to(login::log_in))
         .route("/logout", web::post().to(login::log_out))

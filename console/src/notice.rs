@@ -21,7 +21,7 @@ use crate::failure;
 use crate::quarantine::{is_open, standing, subject_of};
 use crate::refused::{action, choices, usually};
 use crate::session::Session;
-use crate::text::{moment, money, people};
+use crate::text::{copy_button, moment, money, people};
 use crate::visit::Visit;
 
 /// A notice, and how the keys and profiles in force judge it.
@@ -141,7 +141,10 @@ impl ShownNotice {
                 div { dt { "Profile then" } dd {
                     (notice.source.profile.partner) " version " (notice.source.profile.version) } }
                 div { dt { "Sent to" } dd { code { (shown(&notice.source.request.target)) } } }
-                div { dt { "Request id" } dd { code { (notice.request_id) } } }
+                div { dt { "Request id" } dd {
+                    code { (notice.request_id) }
+                    (copy_button("the request id"))
+                } }
                 div { dt { "Bytes" } dd { (count(row.raw_bytes as u64)) } }
             }
         }

@@ -26,7 +26,7 @@ use crate::order_flags::OrderFlags;
 use crate::problem;
 use crate::session::Session;
 use crate::table::{Head, table};
-use crate::text::{moment, money, state};
+use crate::text::{copy_button, moment, money, state};
 use crate::verdict::OrderVerdict;
 use crate::visit::Visit;
 
@@ -107,11 +107,18 @@ fn render(content: &OrderContent, key: OrderKey, session: &Session) -> Markup {
     let verdict = OrderVerdict::of(order, against);
     html! {
         p.over { (order.partner) "/" (order.merchant_code) }
-        h1 { "Order " (order.order_id) " " (state(order.summary.state)) }
+        h1 {
+            "Order " span { (order.order_id) } (copy_button("the order's id")) " "
+            (state(order.summary.state))
+        }
         section.verdict.(verdict.tone) aria-label="What is so" {
-            h2 { (verdict.heading) }
+            h2 data-times { (verdict.heading) }
             @for todo in &verdict.todos { p { (todo) } }
-            p.payer { b { "If the payer asks: " } "“" (verdict.for_payer) "”" }
+            p.payer {
+                b { "If the payer asks: " }
+                "“" span data-times { (verdict.for_payer) } "”"
+                (copy_button("the answer"))
+            }
         }
         (figures(order))
         @if !order.summary.flags.is_empty() { (flags.render()) }
@@ -164,12 +171,19 @@ fn figures(order: &OrderRow) -> Markup {
                     dt { "The shop's reference" }
                     dd {
                         code { (reference) }
+                        (copy_button("the shop's reference"))
                         @if let Some(attempt) = summary.attempt { " (attempt " (attempt) ")" }
                     }
                 }
             }
             @if let Some(paid_by) = summary.payment_ref.as_ref().or(summary.session_ref.as_ref()) {
-                div { dt { "The partner's reference" } dd { code { (paid_by) } } }
+                div {
+                    dt { "The partner's reference" }
+                    dd {
+                        code { (paid_by) }
+                        (copy_button("the partner's reference"))
+                    }
+                }
             }
         }
     }

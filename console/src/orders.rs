@@ -99,10 +99,10 @@ fn render(filter: &OrderFilter, page: &OrderPage) -> Markup {
                     }
                 }
             }
-            label { "First seen from "
+            label { "First seen from (UTC) "
                 input name="since" value=(filter.since) placeholder="2026-01-31 00:00";
             }
-            label { "until " input name="before" value=(filter.before) placeholder="UTC"; }
+            label { "until (UTC) " input name="before" value=(filter.before); }
             button type="submit" { "Show" }
         }
         p.hint { a href=(STUCK_PATH) { "Orders with an outcome that partners are asked for" } }

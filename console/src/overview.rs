@@ -51,20 +51,27 @@ pub(crate) async fn show(visit: Visit) -> Result<HttpResponse, Error> {
     let now = (visit.console.now)();
     let alerts = Watched { system: &system, notices: notices.as_ref(), now }.alerts();
     let overview = Overview { alerts, traffic: system.traffic(), system, now };
-    Ok(visit.answer("Overview", &overview, || overview.render()))
+    let title = match overview.alerts.len() {
+        0 => "Overview".to_owned(),
+        needs => format!("Overview ({needs})"),
+    };
+    Ok(visit.answer(&title, &overview, || overview.render()))
 }
 
 impl Overview {
     fn render(&self) -> Markup {
         html! {
             h1 { "Overview" }
-            (self.needs())
-            (self.figures())
-            h2 { "Partners" }
-            p.hint { "As the processes have counted since each started." }
-            (self.partners())
-            h2 { "Processes" }
-            (self.processes())
+            div #overview data-live {
+                (self.needs())
+                p.hint { "As of " (moment(self.now)) }
+                (self.figures())
+                h2 { "Partners" }
+                p.hint { "As the processes have counted since each started." }
+                (self.partners())
+                h2 { "Processes" }
+                (self.processes())
+            }
         }
     }
 

@@ -1,5 +1,5 @@
-//! Owns the frame of a page: the ways to the other pages, the search, and who is logged in. A page
-//! needs no script.
+//! Owns the frame of a page: the ways to the other pages, the search, who is logged in, and the
+//! scripts. A page works without them.
 
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
@@ -9,10 +9,17 @@ use serde::Serialize;
 use crate::session::Session;
 
 /// The paths that need no session. All below `/help` neither: it is read when no log-in works.
-const OPEN_PATHS: [&str; 4] = ["/login", "/help", "/style.css", "/icon.svg"];
+const OPEN_PATHS: [&str; 6] =
+    ["/login", "/help", "/style.css", "/icon.svg", SCRIPT_PATH, MORPH_PATH];
 
 const STYLE: &str = include_str!("style.css");
 const ICON: &str = include_str!("icon.svg");
+const SCRIPT: &str = include_str!("script/page.js");
+/// Changes a part of a page without losing the focus: idiomorph 0.8.0, as it is published.
+const MORPH: &str = include_str!("script/idiomorph.min.js");
+
+pub(crate) const SCRIPT_PATH: &str = "/page.js";
+pub(crate) const MORPH_PATH: &str = "/idiomorph.min.js";
 /// How long browsers keep what is the same for everybody.
 const KEEP: &str = "max-age=300";
 
@@ -36,6 +43,8 @@ impl PageFrame<'_> {
                     title { (self.title) " – Payfold" }
                     link rel="icon" href="/icon.svg";
                     link rel="stylesheet" href="/style.css";
+                    script src=(MORPH_PATH) defer {}
+                    script src=(SCRIPT_PATH) defer {}
                 }
                 body {
                     a.skip href="#main" { "Skip to the content" }
@@ -115,6 +124,29 @@ pub(crate) async fn icon() -> HttpResponse {
     kept("image/svg+xml", ICON)
 }
 
+/// The script of every page.
+pub(crate) async fn script() -> HttpResponse {
+    kept("text/javascript; charset=utf-8", SCRIPT)
+}
+
+/// The library of that script.
+pub(crate) async fn morph() -> HttpResponse {
+    kept("text/javascript; charset=utf-8", MORPH)
+}
+
 fn kept(kind: &str, content: &'static str) -> HttpResponse {
     HttpResponse::Ok().content_type(kind).insert_header((header::CACHE_CONTROL, KEEP)).body(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest as _, Sha256};
+
+    use super::*;
+
+    #[test]
+    fn the_library_is_as_it_was_published() {
+        let published = "4cbd535caf7663a51eda9bce6595371c384fc430d54b8d414e29a61167f19f96";
+        assert_eq!(hex::encode(Sha256::digest(MORPH)), published);
+    }
 }

@@ -36,6 +36,15 @@ pub(crate) fn clock(time: Time) -> String {
     format!("{} UTC", second.replace('T', " "))
 }
 
+/// A button that copies the text of the element before it. Only our script shows it.
+pub(crate) fn copy_button(what: &str) -> Markup {
+    html! {
+        " " button.copy type="button" hidden {
+            "Copy" span.unseen { " " (what) }
+        }
+    }
+}
+
 /// A length of time in its largest units: `3 d 2 h`, `2 h 5 min`, `12 min`, `40 s`.
 pub(crate) fn age(seconds: f64) -> String {
     let seconds = seconds.max(0.0) as u64;

@@ -5,6 +5,7 @@
 mod axe;
 mod console;
 mod driver;
+mod live;
 mod report;
 mod shop;
 

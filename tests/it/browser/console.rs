@@ -12,7 +12,7 @@ use crate::support::system::System;
 use crate::support::waits::until;
 
 /// A demo with orders in trouble, and the link that logs in.
-fn demo() -> (System, String) {
+pub fn demo() -> (System, String) {
     let system = System::demo();
     system.payfold(&["demo", "pay", "--count", "50", "--trouble", "all", "--seed", "7"]).ok();
     let printed = system.home().printed() + &system.home().log();
@@ -24,7 +24,7 @@ fn demo() -> (System, String) {
 }
 
 /// The title of the page, once it is this one.
-fn opens(browser: &Browser, title: &str) {
+pub fn opens(browser: &Browser, title: &str) {
     until(&format!("the page {title} opens"), SOON, || {
         let found = browser.ask("return document.title");
         found.as_str().is_some_and(|found| found.starts_with(title)).then_some(())
@@ -32,7 +32,7 @@ fn opens(browser: &Browser, title: &str) {
 }
 
 /// Logs in with the link of the banner, which leads to the first page.
-fn log_in(browser: &Browser, link: &str) {
+pub fn log_in(browser: &Browser, link: &str) {
     browser.goto(link);
     opens(browser, "Log in");
     browser.click("main button");
@@ -228,7 +228,7 @@ fn an_admin_sees_who_did_what_and_makes_a_build() {
 
 #[test]
 #[ignore = "nightly: browser"]
-fn every_page_fits_a_phone_and_each_reader_in_light_and_dark() {
+fn every_page_fits_each_screen_and_each_reader_in_light_and_dark() {
     let (Some(browser), Some(axe)) = (Browser::start(PHONE), Axe::fetch()) else { return };
     let (system, link) = demo();
     let home = link.split("/login").next().expect("an address");
@@ -273,10 +273,14 @@ fn every_page_fits_a_phone_and_each_reader_in_light_and_dark() {
             ("login", "/login"),
         ] {
             browser.goto(&format!("{home}{path}"));
-            browser.screenshot(&format!("console-{name}-360-{scheme}"));
             let of_page = |rule| format!("{name}, {scheme}: {rule}");
             broken.extend(axe.violations(&browser).into_iter().map(of_page));
-            assert!(browser.page_width() <= 360, "{name} is wider than the screen");
+            for width in [360, 768, 1_280] {
+                browser.resize(width);
+                browser.screenshot(&format!("console-{name}-{width}-{scheme}"));
+                assert!(browser.page_width() <= width, "{name} is wider than {width} points");
+            }
+            browser.resize(360);
         }
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));

@@ -179,6 +179,14 @@ impl Browser {
         self.runtime.block_on(done).expect("Chrome knows the command")
     }
 
+    /// Gives the window this width, in points.
+    pub fn resize(&self, width: u64) {
+        let screen = json!({
+            "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500,
+        });
+        self.command("Emulation.setDeviceMetricsOverride", screen);
+    }
+
     pub fn cookies(&self) -> usize {
         self.runtime.block_on(self.client.get_all_cookies()).expect("cookies can be listed").len()
     }
