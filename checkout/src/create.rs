@@ -21,12 +21,13 @@ use payfold_schemas::fact::{CreateFailed, Fact, Session};
 use payfold_schemas::record::is_create_request;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::answer::{AttemptView, CreateAnswer};
+use crate::answer::CreateAnswer;
 use crate::attempt::{PlannedAttempt, plan_attempt};
 use crate::body;
 use crate::checkout::{Checkout, Receipt, STORAGE_TIMEOUT};
 use crate::metrics::CreateResult;
 use crate::outcome_writer::{AttemptGuards, OutcomeWriter};
+use crate::payment::AttemptView;
 use crate::payment_request::PaymentRequest;
 use crate::problem::{Problem, kinds};
 use crate::rows::{OrderRow, RowWatcher};
@@ -150,10 +151,11 @@ async fn call_partner(
     }
     metrics.count_create(&key.partner, outcome_of(&created));
     checkout.call_log.log_call(&key, &created, checkout.now());
-    // Without a watcher the answer lacks state and version.
+    // Without a watcher the answer lacks the version.
     let mut watcher = checkout.watch_row(&key).ok();
 
-    let view = AttemptView { key: &key, create: &create, row: None, now: checkout.now() };
+    let (description, now) = (&*description, checkout.now());
+    let view = AttemptView { key: &key, create: &create, description, row: None, now };
     match created {
         CreateOutcome::Opened(offer) => {
             let grace_ms = account.profile().create_terms().map_or(0, |terms| terms.grace_ms);
@@ -165,26 +167,26 @@ async fn call_partner(
                 create: create.digest(),
             };
             if !writer.append_outcome(Fact::SessionOpened(session.clone())).await {
-                return Ok(view.accepted_answer());
+                return Ok(CreateAnswer::accepted(&view));
             }
             let is_folded =
                 |row: &OrderRow| row.facts.sessions.iter().any(|o| o.content == session);
             let row = wait_for_row(&mut watcher, is_folded).await;
             let view = AttemptView { row: row.as_ref(), now: checkout.now(), ..view };
-            Ok(view.created_answer(&session, description))
+            Ok(CreateAnswer::created(&view, &session))
         }
         CreateOutcome::Failed(failure) => {
             let code = failure.code();
             if !writer.append_outcome(Fact::CreateFailed(CreateFailed { code: code.clone() })).await
             {
-                return Ok(view.accepted_answer());
+                return Ok(CreateAnswer::accepted(&view));
             }
             Err(Problem::create_failed(&code, key.order_id.clone()))
         }
         CreateOutcome::Unknown(_) => {
             let row = wait_for_row(&mut watcher, |_| true).await;
             let view = AttemptView { row: row.as_ref(), now: checkout.now(), ..view };
-            Ok(view.accepted_answer())
+            Ok(CreateAnswer::accepted(&view))
         }
     }
 }

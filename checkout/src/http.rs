@@ -5,10 +5,10 @@ use actix_web::http::header;
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpResponse, Resource};
 
-use crate::paths::{EVENTS, OPENAPI, PARTNERS, PAYMENT, PAYMENTS, TOPIC};
+use crate::paths::{DOCS, DOCS_SCRIPT, EVENTS, OPENAPI, PARTNERS, PAYMENT, PAYMENTS, TOPIC};
 use crate::problem::{Problem, kinds};
 use crate::shop_request::ShopRequest;
-use crate::{accounts, create, openapi, read, stream, topics};
+use crate::{accounts, create, docs, openapi, read, stream, topics};
 
 /// Adds the routes of the shop listener. The app's data has to have `Data<Checkout>`.
 pub fn routes(config: &mut ServiceConfig) {
@@ -16,13 +16,15 @@ pub fn routes(config: &mut ServiceConfig) {
         .service(
             resource(PAYMENTS, "GET, POST")
                 .route(web::post().to(create))
-                .route(web::get().to(by_reference)),
+                .route(web::get().to(list)),
         )
         .service(resource(PAYMENT, "GET").route(web::get().to(payment)))
         .service(resource(EVENTS, "GET").route(web::get().to(events)))
         .service(resource(PARTNERS, "GET").route(web::get().to(partners)))
         .service(resource(TOPIC, "GET").route(web::get().to(topic)))
         .service(resource(OPENAPI, "GET").route(web::get().to(openapi_document)))
+        .service(resource(DOCS, "GET").route(web::get().to(docs_page)))
+        .service(resource(DOCS_SCRIPT, "GET").route(web::get().to(docs_script)))
         .default_service(web::to(not_found));
 }
 
@@ -30,8 +32,8 @@ async fn create(request: ShopRequest) -> HttpResponse {
     request.answer("create", create::create).await
 }
 
-async fn by_reference(request: ShopRequest) -> HttpResponse {
-    request.answer("by_reference", read::by_reference).await
+async fn list(request: ShopRequest) -> HttpResponse {
+    request.answer("list", read::list).await
 }
 
 async fn payment(request: ShopRequest) -> HttpResponse {
@@ -52,6 +54,14 @@ async fn topic(request: ShopRequest) -> HttpResponse {
 
 async fn openapi_document(request: ShopRequest) -> HttpResponse {
     request.answer("openapi", openapi::serve).await
+}
+
+async fn docs_page(request: ShopRequest) -> HttpResponse {
+    request.answer("docs", docs::page).await
+}
+
+async fn docs_script(request: ShopRequest) -> HttpResponse {
+    request.answer("docs", docs::script).await
 }
 
 async fn not_found(request: ShopRequest) -> HttpResponse {

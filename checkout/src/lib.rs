@@ -17,6 +17,7 @@ mod body;
 mod call_log;
 mod checkout;
 mod create;
+mod docs;
 mod fact_log;
 mod feed;
 mod fields;

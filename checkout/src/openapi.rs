@@ -11,7 +11,6 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::accounts::AccountList;
-use crate::answer::{AcceptedPayment, CreatedPayment};
 use crate::payment_request::PaymentRequest;
 use crate::problem::{Problem, ProblemDocument};
 use crate::read::PaymentList;
@@ -70,8 +69,6 @@ fn schemas() -> Map<String, Value> {
         settings.with(|settings| settings.definitions_path = "/components/schemas".into());
     let mut generator = settings.into_generator();
     generator.subschema_for::<PaymentRequest>();
-    generator.subschema_for::<CreatedPayment>();
-    generator.subschema_for::<AcceptedPayment>();
     generator.subschema_for::<PaymentList>();
     generator.subschema_for::<AccountList>();
     generator.subschema_for::<CloudEvent<'_>>();

@@ -12,6 +12,10 @@ pub(crate) const PARTNERS: &str = "/v1/partners";
 pub(crate) const TOPIC: &str = "/v1/topics/{topic}";
 /// The OpenAPI document.
 pub(crate) const OPENAPI: &str = "/openapi.json";
+/// The OpenAPI document as a page.
+pub(crate) const DOCS: &str = "/docs";
+/// The script of that page.
+pub(crate) const DOCS_SCRIPT: &str = "/docs/rapidoc.js";
 
-/// Every path.
+/// Every path of the API.
 pub const PATHS: [&str; 6] = [PAYMENTS, PAYMENT, EVENTS, PARTNERS, TOPIC, OPENAPI];

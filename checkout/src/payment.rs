@@ -1,8 +1,9 @@
 //! Owns a payment as its shop sees it: the order's row at a time.
 
-use payfold_schemas::fact::{Presentation, Session};
+use payfold_schemas::fact::{Create, Presentation, Session};
 use payfold_schemas::ids::OrderKey;
-use payfold_schemas::order::{Flag, Order, OrderState};
+use payfold_schemas::ipn::Status;
+use payfold_schemas::order::{Flag, KnownFacts, KnownIpn, Order, OrderState, Summary};
 use payfold_schemas::time::Time;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
@@ -45,6 +46,9 @@ pub(crate) struct Payment {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i32", range(min = 1))]
     pub attempt: Option<u32>,
+    /// The description as it was sent to the partner; only in the answer to a create request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     /// The state of the payment.
     #[schemars(schema_with = "states", description = STATES)]
     pub state: OrderState,
@@ -53,19 +57,24 @@ pub(crate) struct Payment {
     /// Contradictions that a person has to settle: open flags of high or critical severity.
     #[schemars(schema_with = "flags")]
     pub attention: Vec<Flag>,
-    /// `epoch.version`; a later one is greater. Also the ETag.
+    /// `epoch.version`; a later one is greater. Also the ETag. Absent only in an answer to a create
+    /// request, if the payment could not be read in time.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = Version::PATTERN), extend("example" = "1.3"))]
-    pub version: String,
+    pub version: Option<String>,
     /// The amount to be paid, in minor units.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<i64>,
     /// The currency (ISO 4217).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// The amount that was paid, in minor units.
+    /// The amount that was paid, in minor units: of what is reported, what counts.
     pub paid_amount: i64,
     /// The amount that was refunded to the payer, in minor units.
     pub refunded_amount: i64,
+    /// Each success that the partner reported, also of another amount or currency than was asked
+    /// for, which does not count as paid.
+    pub reported: Vec<ReportedPayment>,
     /// When it was paid, by the partner's notice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paid_at: Option<Time>,
@@ -99,12 +108,55 @@ pub(crate) struct Payment {
     pub links: Links,
 }
 
+/// A success that the partner reported.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReportedPayment {
+    /// The amount, in minor units.
+    pub amount: i64,
+    /// The currency (ISO 4217).
+    pub currency: String,
+    /// When it was paid, by the partner's notice; absent if only the answer to a query reports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paid_at: Option<Time>,
+    /// The partner's transaction.
+    pub payment_ref: String,
+}
+
+/// What the answer to a create request shows: the attempt, and the order's row if it was read.
+#[derive(Clone, Copy)]
+pub(crate) struct AttemptView<'a> {
+    pub(crate) key: &'a OrderKey,
+    pub(crate) create: &'a Create,
+    /// As it was sent to the partner.
+    pub(crate) description: &'a str,
+    pub(crate) row: Option<&'a OrderRow>,
+    pub(crate) now: Time,
+}
+
 impl Payment {
     /// The payment of a row, at `now`.
     pub(crate) fn from_row(row: &OrderRow, now: Time) -> Self {
         let order = &row.order;
-        let (key, summary) = (&order.key, &order.summary);
-        let session = shown_session(order);
+        Self {
+            version: Some(row.shop_version().to_string()),
+            reported: reported(&order.facts),
+            failure_code: failure_code(order).map(str::to_owned),
+            ..Self::new(&order.key, &order.summary, shown_session(order), now)
+        }
+    }
+
+    /// The payment of an attempt, with the session that its partner opened, if that is known.
+    pub(crate) fn of_attempt(attempt: &AttemptView<'_>, session: Option<&Session>) -> Self {
+        let AttemptView { key, create, description, row, now } = *attempt;
+        let payment = match row {
+            Some(row) => Self::from_row(row, now),
+            None => Self::new(key, &unfolded(create, session), session, now),
+        };
+        Self { description: Some(description.to_owned()), ..payment }
+    }
+
+    fn new(key: &OrderKey, summary: &Summary, session: Option<&Session>, now: Time) -> Self {
         let text = |text: &dyn ToString| text.to_string();
         Self {
             partner: key.partner.to_string(),
@@ -112,14 +164,16 @@ impl Payment {
             order_id: key.order_id.to_string(),
             reference: summary.reference.as_ref().map(|reference| text(reference)),
             attempt: summary.attempt,
+            description: None,
             state: summary.state,
             fulfil: summary.fulfil,
             attention: summary.attention().collect(),
-            version: row.shop_version().to_string(),
+            version: None,
             amount: summary.amount,
             currency: summary.currency.map(|currency| text(&currency)),
             paid_amount: summary.paid_amount,
             refunded_amount: summary.refunded_amount,
+            reported: Vec::new(),
             paid_at: summary.paid_at,
             provider_ref: summary.session_ref.as_ref().map(|provider_ref| text(provider_ref)),
             payment_ref: summary.payment_ref.as_ref().map(|provider_ref| text(provider_ref)),
@@ -127,11 +181,55 @@ impl Payment {
             qr_payload: session.and_then(|session| qr_payload(&session.presentation)),
             expires_at: session.map(|session| session.expires_at),
             deadline: summary.deadline,
-            failure_code: failure_code(order).map(str::to_owned),
+            failure_code: None,
             server_time: now,
             links: Links::of_order(key),
         }
     }
+}
+
+/// What is known of an attempt before it is folded.
+fn unfolded(create: &Create, session: Option<&Session>) -> Summary {
+    let state = if session.is_some() { OrderState::Pending } else { OrderState::Requested };
+    Summary {
+        reference: Some(create.reference.clone()),
+        attempt: Some(create.attempt),
+        amount: Some(create.amount.minor()),
+        currency: Some(create.currency),
+        session_ref: session.map(|session| session.provider_ref.clone()),
+        deadline: Some(session.map_or(create.deadline, |session| session.deadline)),
+        ..Summary::new(state)
+    }
+}
+
+/// Each success that notices and answers to queries report, once.
+fn reported(facts: &KnownFacts) -> Vec<ReportedPayment> {
+    let by_notices = facts.ipns.iter().map(|known| &known.content);
+    let by_notices = by_notices.filter(|notice| notice.status == Status::Success);
+    let mut reported: Vec<_> = by_notices
+        .map(|KnownIpn { provider_ref, money, .. }| ReportedPayment {
+            amount: money.amount.minor(),
+            currency: money.currency.to_string(),
+            paid_at: money.paid_at,
+            payment_ref: provider_ref.to_string(),
+        })
+        .collect();
+    let by_answers = facts.query_answers.iter().map(|known| &known.content);
+    for answer in by_answers.filter(|answer| answer.status == Status::Success) {
+        let payment = ReportedPayment {
+            amount: answer.amount.minor(),
+            currency: answer.currency.to_string(),
+            paid_at: None,
+            payment_ref: answer.provider_ref.to_string(),
+        };
+        let is_known =
+            |known: &ReportedPayment| ReportedPayment { paid_at: None, ..known.clone() } == payment;
+        if !reported.iter().any(is_known) {
+            reported.push(payment);
+        }
+    }
+    reported.dedup();
+    reported
 }
 
 /// The session to send the payer to: the session with the ref in the order's summary.
@@ -179,4 +277,57 @@ pub(crate) fn states(_: &mut SchemaGenerator) -> Schema {
 fn flags(_: &mut SchemaGenerator) -> Schema {
     let flag = json_schema!({ "type": "string", "enum": Flag::ALL.map(Flag::as_str) });
     json_schema!({ "type": "array", "items": flag })
+}
+
+#[cfg(test)]
+mod tests {
+    use payfold_schemas::fact::QueryAnswer;
+    use payfold_schemas::ids::ProviderRef;
+    use payfold_schemas::ipn::{IpnPolicy, MoneyContent};
+    use payfold_schemas::money::{Amount, Currency};
+    use payfold_schemas::order::Known;
+    use payfold_schemas::position::Position;
+
+    use super::*;
+
+    #[test]
+    fn each_reported_success_is_shown_once() {
+        let known = |payment: &str, minor| {
+            (ProviderRef::parse(payment).unwrap(), Amount::from_minor(minor).unwrap())
+        };
+        let currency = Currency::parse("EUR").unwrap();
+        let paid_at = Some(Time::from_unix_ms(1));
+        let mut facts = KnownFacts::default();
+        for (payment, minor, status) in [
+            ("GW-1", 1_400, Status::Success),
+            ("GW-1", 1_400, Status::Refunded),
+            ("GW-2", 1_500, Status::Success),
+        ] {
+            let (provider_ref, amount) = known(payment, minor);
+            let money = MoneyContent { amount, currency, paid_at, event_ref: None };
+            let policy = IpnPolicy::default();
+            let content = KnownIpn { provider_ref, status, money, policy };
+            facts.ipns.push(Known { content, position: Position::default() });
+        }
+        for (payment, minor, status) in [
+            ("GW-1", 1_400, Status::Success),
+            ("GW-2", 1_300, Status::Success),
+            ("GW-3", 1_500, Status::Failed),
+        ] {
+            let (provider_ref, amount) = known(payment, minor);
+            let content = QueryAnswer { provider_ref, status, amount, currency };
+            facts.query_answers.push(Known { content, position: Position::default() });
+        }
+        let shown = reported(&facts);
+        let shown: Vec<_> = shown
+            .iter()
+            .map(|one| (&*one.payment_ref, one.amount, &*one.currency, one.paid_at))
+            .collect();
+        let expected = [
+            ("GW-1", 1_400, "EUR", paid_at),
+            ("GW-2", 1_500, "EUR", paid_at),
+            ("GW-2", 1_300, "EUR", None),
+        ];
+        assert_eq!(shown, expected);
+    }
 }

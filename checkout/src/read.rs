@@ -1,5 +1,5 @@
 //! Owns the reading of payments: one payment, with entity tags and a long poll, and the list of
-//! attempts at a reference.
+//! those with a reference or an order id.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse};
 use payfold_engines::orders::Scan;
 use payfold_partners::shops::{ShopAccount, ShopEntry};
-use payfold_schemas::ids::{OrderKey, Reference};
+use payfold_schemas::ids::{OrderId, OrderKey, Reference};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -105,17 +105,18 @@ impl IfNoneMatch {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct ListQuery {
     reference: Option<String>,
+    order_id: Option<String>,
     limit: Option<usize>,
     after: Option<String>,
 }
 
-/// Attempts at one reference, the newest last.
+/// Attempts at one reference, the newest last; or the payment with an order id.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PaymentList {
-    /// The attempts in all accounts of the shop, ordered by orderId, which is the order of
+    /// The payments in all accounts of the shop, ordered by orderId, which is the order of
     /// creation.
     payments: Vec<Payment>,
     /// The `after` of the next page; absent on the last page.
@@ -123,13 +124,11 @@ pub(crate) struct PaymentList {
     next: Option<String>,
 }
 
-/// `GET /v1/payments?reference=R`
-pub(crate) async fn by_reference(request: &mut ShopRequest) -> Result<HttpResponse, Problem> {
+/// `GET /v1/payments?reference=R` or `?orderId=O`
+pub(crate) async fn list(request: &mut ShopRequest) -> Result<HttpResponse, Problem> {
     let shop = request.authenticate_shop()?;
     let query: ListQuery = request.parse_query()?;
     let bad = |detail: String| Problem::new(&kinds::BAD_PARAMETER).with_detail(detail);
-    let reference = query.reference.ok_or_else(|| bad("reference is required".to_owned()))?;
-    let reference = Reference::parse(&reference).map_err(|error| bad(error.to_string()))?;
     let limit = query.limit.unwrap_or(PAGE_DEFAULT);
     if !(1..=PAGE_MAX).contains(&limit) {
         return Err(bad(format!("limit must be 1 to {PAGE_MAX}")));
@@ -138,7 +137,20 @@ pub(crate) async fn by_reference(request: &mut ShopRequest) -> Result<HttpRespon
     let after = after.map_err(|_| bad("after must be the next of the page before".to_owned()))?;
 
     let checkout = &request.checkout;
-    let mut keys = find_attempts(checkout, &shop, &reference).await?;
+    let (mut keys, limit) = match (query.reference, query.order_id) {
+        (Some(reference), None) => {
+            let reference = Reference::parse(&reference).map_err(|error| bad(error.to_string()))?;
+            (find_attempts(checkout, &shop, &reference).await?, limit)
+        }
+        // Of these keys hardly one has a payment: they are one page.
+        (None, Some(id)) => {
+            let id = OrderId::parse(&id).map_err(|error| bad(error.to_string()))?;
+            (keys_of(&shop, &id), usize::MAX)
+        }
+        (Some(_), Some(_)) | (None, None) => {
+            return Err(bad("either reference or orderId is required".to_owned()));
+        }
+    };
     keys.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
     let from =
         after.map_or(0, |after| keys.partition_point(|key| sort_key(key) <= sort_key(&after)));
@@ -146,7 +158,7 @@ pub(crate) async fn by_reference(request: &mut ShopRequest) -> Result<HttpRespon
     let next = page.last().filter(|_| from + page.len() < keys.len()).map(OrderKey::to_string);
     let rows = checkout.load_rows(page).await?;
     let now = checkout.now();
-    // A view entry may be written before its row. An order without a row is not listed yet.
+    // A view entry may be written before its row. An order without a row is not listed.
     let payments = rows.iter().flatten().map(|row| Payment::from_row(row, now)).collect();
     Ok(HttpResponse::Ok().insert_header(NO_STORE).json(PaymentList { payments, next }))
 }
@@ -154,6 +166,16 @@ pub(crate) async fn by_reference(request: &mut ShopRequest) -> Result<HttpRespon
 /// The sort key of a listing. Order ids begin with the time of creation, so the newest is last.
 fn sort_key(key: &OrderKey) -> (&str, &str, &str) {
     (key.order_id.as_str(), key.partner.as_str(), key.merchant_code.as_str())
+}
+
+/// The keys that an order id may have in the shop's accounts.
+fn keys_of(shop: &ShopEntry, order_id: &OrderId) -> Vec<OrderKey> {
+    let key = |ShopAccount { partner, merchant_code }: &ShopAccount| OrderKey {
+        partner: partner.clone(),
+        merchant_code: merchant_code.clone(),
+        order_id: order_id.clone(),
+    };
+    shop.accounts.iter().map(key).collect()
 }
 
 /// The keys of all attempts at a reference in the shop's accounts, in no order.

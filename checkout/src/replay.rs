@@ -9,11 +9,11 @@ use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
 use payfold_schemas::record::{Parts, Record};
 
-use crate::answer::{AttemptView, CreateAnswer};
+use crate::answer::CreateAnswer;
 use crate::checkout::STORAGE_TIMEOUT;
 use crate::create::{CreateJob, wait_for_row};
 use crate::metrics::CreateResult;
-use crate::payment;
+use crate::payment::{self, AttemptView};
 use crate::payment_request::clean_description;
 use crate::problem::{Problem, kinds};
 use crate::rows::OrderRow;
@@ -74,15 +74,15 @@ impl CreateJob {
             Some(row) => Some(row),
             None => checkout.load_row(&key).await?,
         };
-        let row = row.as_ref();
-        let view = AttemptView { key: &key, create: &create, row, now: checkout.now() };
+        let (row, now, sent) = (row.as_ref(), checkout.now(), self.sent_description(&key));
+        let view = AttemptView { key: &key, create: &create, description: &sent, row, now };
         if let Some(session) = row.and_then(|row| session_of(row, digest)) {
-            return Ok(view.created_answer(session, self.sent_description(&key)));
+            return Ok(CreateAnswer::created(&view, session));
         }
         // If the order was paid although the call failed, the shop must not make a new attempt.
         match row.and_then(|row| payment::failure_code(row)) {
             Some(code) => Err(Problem::create_failed(code, key.order_id.clone())),
-            None => Ok(view.accepted_answer()),
+            None => Ok(CreateAnswer::accepted(&view)),
         }
     }
 

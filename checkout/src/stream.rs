@@ -101,5 +101,5 @@ impl PaymentStream {
 fn encode_event(row: &OrderRow, checkout: &Checkout) -> Bytes {
     let payment = Payment::from_row(row, checkout.now());
     let data = serde_json::to_string(&payment).expect("a payment is texts and numbers");
-    format!("id: {}\nevent: payment\ndata: {data}\n\n", payment.version).into()
+    format!("id: {}\nevent: payment\ndata: {data}\n\n", row.shop_version()).into()
 }

@@ -124,3 +124,18 @@ fn a_code_is_shown_for_those_who_scan() {
     let order = payment["orderId"].as_str().expect("an order");
     scene.system.order_when(["sandbox", "DEMO", order], |order| order["state"] == "PAID");
 }
+
+#[test]
+#[ignore = "nightly: browser"]
+fn the_api_is_read_as_a_page() {
+    let Some(scene) = Scene::set(DESKTOP) else { return };
+    scene.browser.goto(&format!("http://{}/docs", scene.system.shop()));
+    until("the page has the operations", SOON, || {
+        let shown = scene
+            .browser
+            .ask("return document.querySelector('rapi-doc')?.shadowRoot?.textContent ?? ''");
+        let shown = shown.as_str().expect("a text");
+        ["Create a payment", "Read a payment"].iter().all(|said| shown.contains(said)).then_some(())
+    });
+    scene.browser.screenshot("shop-docs");
+}

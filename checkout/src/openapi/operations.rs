@@ -32,7 +32,7 @@ fn create() -> Value {
         "201": {
             "description": "The partner opened a session: show the payer its page or QR code.",
             "headers": { "Location": header("The payment's path.") },
-            "content": json_of("CreatedPayment"),
+            "content": json_of("Payment"),
         },
         "202": {
             "description":
@@ -42,7 +42,7 @@ fn create() -> Value {
                 "Location": header("The payment's path."),
                 "Retry-After": header("Seconds after which to read the payment."),
             },
-            "content": json_of("AcceptedPayment"),
+            "content": json_of("Payment"),
         },
     });
     json!({
@@ -60,13 +60,16 @@ fn create() -> Value {
 }
 
 fn list() -> Value {
-    let reference = "The shop's own reference for what is paid.";
+    let reference = "The shop's own reference for what is paid: lists the attempts at it.";
+    let order_id = "The id that the browser returns with: lists the payment with it. Either this \
+        or `reference` is required.";
     let page = json!({ "description": "A page of payments.", "content": json_of("PaymentList") });
     json!({
         "operationId": "listPayments",
-        "summary": "List the attempts at a reference, the newest last",
+        "summary": "List the attempts at a reference, the newest last, or find an order id",
         "parameters": [
-            required("query", "reference", text_to(128), reference),
+            optional("query", "reference", text_to(128), reference),
+            optional("query", "orderId", text_to(64), order_id),
             limit("payments", PAGE_DEFAULT, PAGE_MAX),
             optional("query", "after", text(), "`next` of the page before."),
         ],

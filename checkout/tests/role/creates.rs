@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::log_lines::LogLines;
 use crate::partner::{Behaviour, Partner, http, offer};
+use crate::reads::wait_for_row;
 use crate::world::{
     Engines, NOW, OTHER_TOKEN, World, WorldOptions, claim_key, payment_body, payment_body_with,
     read_answer,
@@ -33,10 +34,11 @@ async fn a_payment_is_created_and_answered_in_full() {
     let expected = json!({
         "orderId": order_id, "partner": "acme", "merchantCode": "SHOP", "reference": "cart",
         "attempt": 1,
-        "state": "PENDING", "version": "1.2", "description": "Two tickets now",
-        "providerRef": "GW-1",
+        "state": "PENDING", "version": "1.2", "description": "Two tickets now", "fulfil": false,
+        "attention": [], "amount": 1_500, "currency": "EUR", "paidAmount": 0, "refundedAmount": 0,
+        "reported": [], "providerRef": "GW-1",
         "redirectUrl": "https://pay.partner.example/s/1", "expiresAt": "2099-01-31T10:00:00Z",
-        "serverTime": NOW.to_string(),
+        "deadline": "2099-01-31T10:00:01Z", "serverTime": NOW.to_string(),
         "links": {"self": location, "events": format!("{location}/events")},
     });
     assert_eq!(body, expected);
@@ -91,8 +93,22 @@ async fn attempts_at_one_reference_are_counted_and_a_qr_code_is_passed_on() {
 async fn a_create_request_is_answered_without_a_projector() {
     let (engines, partner) = (Engines::new(), Partner::opens().await);
     let world = World::new(&engines, &partner).await;
-    let (status, body) = world.create("k", &payment_body("cart")).await;
+    let (status, mut body) = world.create("k", &payment_body("cart")).await;
     assert_eq!((status, &body["state"], body.get("version")), (201, &json!("PENDING"), None));
+    partner.set_behaviour(Behaviour::Sends(http("500 Internal Server Error", "")));
+    let (status, mut unknown) = world.create("k2", &payment_body("cart 2")).await;
+    assert_eq!((status, unknown.get("version")), (202, None));
+    let _folding = engines.fold();
+    for (answer, opened) in [(&mut body, true), (&mut unknown, false)] {
+        let path = answer["links"]["self"].as_str().expect("a path").to_owned();
+        wait_for_row(&engines, path.trim_start_matches("/v1/payments/"), 1).await;
+        let (_, mut read) =
+            read_answer(world.get(&format!("{path}?wait=1")).send().await.unwrap()).await;
+        assert_eq!(read["redirectUrl"].is_string(), opened);
+        read.as_object_mut().unwrap().remove("version");
+        let said = answer.as_object_mut().unwrap().remove("description");
+        assert_eq!((said, answer), (Some(json!("Two tickets")), &mut read), "all else is alike");
+    }
     assert_eq!(create_deadline(&engines).await, "2026-01-31T10:30:00Z", "half an hour");
 }
 

@@ -9,8 +9,8 @@ use payfold_engines::orders::{Commit, OrderStore, ViewEntry};
 use payfold_schemas::event::{EventAttributes, ORDER_CHANGED_TYPE, order_event_id};
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::OrderKey;
-use payfold_schemas::ipn::Status;
-use payfold_schemas::order::{Known, KnownFacts, Order, OrderState, Summary};
+use payfold_schemas::ipn::{Ipn, Status};
+use payfold_schemas::order::{Known, KnownFacts, KnownIpn, Order, OrderState, Summary};
 use payfold_schemas::position::Position;
 use payfold_schemas::record::decode_fact;
 use payfold_schemas::time::Time;
@@ -94,13 +94,14 @@ fn add_fact(order: &mut Order, fact: &Fact, position: Position) -> bool {
             insert_new(&mut facts.create_failures, failed.clone(), position)
         }
         Fact::Ipn(ipn) if ipn.status == Status::Success => {
-            let is_new = summary.state != OrderState::Paid;
             summary.state = OrderState::Paid;
             summary.fulfil = true;
             summary.paid_amount = ipn.money.amount.minor();
             summary.paid_at = ipn.money.paid_at;
             summary.payment_ref = Some(ipn.provider_ref.clone());
-            is_new
+            let Ipn { provider_ref, status, money, policy, .. } = ipn.clone();
+            let known = KnownIpn { provider_ref, status, money, policy };
+            insert_new(&mut facts.ipns, known, position)
         }
         other => panic!("these tests do not fold {other:?}"),
     }

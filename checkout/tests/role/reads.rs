@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use payfold_schemas::fact::{Create, Fact};
-use payfold_schemas::ids::Reference;
+use payfold_schemas::ids::{ProviderRef, Reference};
 use payfold_schemas::ipn::{Ipn, IpnPolicy, MoneyContent, Status};
 use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::order::Order;
@@ -39,7 +39,7 @@ pub async fn append_fact(engines: &Engines, order: &str, fact: Fact) {
 /// A notice that an order is paid.
 pub fn paid_notice() -> Fact {
     Fact::Ipn(Ipn {
-        provider_ref: payfold_schemas::ids::ProviderRef::parse("GW-1").unwrap(),
+        provider_ref: ProviderRef::parse("GW-1").unwrap(),
         status: Status::Success,
         money: MoneyContent {
             amount: Amount::from_minor(1_500).unwrap(),
@@ -94,6 +94,9 @@ async fn a_payment_is_read_with_its_tag() {
         "attempt": 1, "state": "PAID", "fulfil": true, "attention": [], "version": "1.3",
         "amount": 1_500,
         "currency": "EUR", "paidAmount": 1_500, "refundedAmount": 0, "paidAt": NOW.to_string(),
+        "reported": [{
+            "amount": 1_500, "currency": "EUR", "paidAt": NOW.to_string(), "paymentRef": "GW-1",
+        }],
         "providerRef": "GW-1", "paymentRef": "GW-1",
         "redirectUrl": "https://pay.partner.example/s/1",
         "expiresAt": "2099-01-31T10:00:00Z", "deadline": "2099-01-31T10:00:01Z",
@@ -113,6 +116,28 @@ async fn a_payment_is_read_with_its_tag() {
         let response = world.get(&path).header("If-None-Match", tags).send().await.unwrap();
         assert_eq!(response.status(), status, "{tags}");
         assert_eq!(response.headers()["etag"], "\"1.3\"", "{tags}");
+    }
+}
+
+#[actix_web::test]
+async fn a_payment_is_found_by_the_id_that_the_browser_returns_with() {
+    let (engines, partner) = (Engines::new(), Partner::opens().await);
+    let made = WorldOptions {
+        partners: vec![("bolt", profile("bolt"), partner.url.clone())],
+        ..WorldOptions::default()
+    };
+    let world = World::with_options(&engines, &partner.url, made).await;
+    for order in ["acme/SHOP/ord-1", "bolt/SHOP/ord-2", "acme/OTHER/ord-3"] {
+        commit_row(&engines, order, "cart", 1).await;
+    }
+    for (id, found) in
+        [("ord-1", Some("acme/SHOP/ord-1")), ("ord-2", Some("bolt/SHOP/ord-2")), ("ord-3", None)]
+    {
+        let path = format!("/v1/payments?orderId={id}&limit=1");
+        let (status, body) = read_answer(world.get(&path).send().await.unwrap()).await;
+        let names: Vec<_> = body["payments"].as_array().unwrap().iter().map(name_of).collect();
+        assert_eq!((status, body.get("next")), (200, None));
+        assert_eq!(names, Vec::from_iter(found), "{id}");
     }
 }
 
@@ -200,6 +225,8 @@ async fn bad_parameters_are_refused() {
     let world = World::new(&engines, &partner).await;
     for query in [
         "/v1/payments",
+        "/v1/payments?reference=a&orderId=b",
+        "/v1/payments?orderId=%20",
         "/v1/payments?reference=",
         "/v1/payments?reference=caf%C3%A9",
         "/v1/payments?reference=a&limit=0",
