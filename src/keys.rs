@@ -73,7 +73,7 @@ impl Keys {
         let local = prepare(settings, data, origin, now)?;
         let (watch, document) = VaultWatch::open(vault::place(settings)?)?;
         let directory = build(&profiles, &document)?;
-        let keys = Self {
+        Ok(Self {
             directory: Arc::new(ArcSwap::from_pointee(directory)),
             tokens: Arc::new(ArcSwap::from_pointee(tokens(&document, &local))),
             shops: Arc::new(ArcSwap::from_pointee(Shops::of(&document))),
@@ -83,15 +83,19 @@ impl Keys {
             place: vault::place(settings)?,
             watch,
             stale: false,
-        };
-        if keys.directory.load().accounts().is_empty() {
+        })
+    }
+
+    /// Warns of accounts with no key that counts now: of every process that takes notices.
+    pub(crate) fn warn_of_refused_notices(&self, now: Time) {
+        let directory = self.directory.load();
+        if directory.accounts().is_empty() {
             tracing::warn!(
                 "no partner account has a key yet, so every notice is refused; add the one that \
                     the partner signs with: payfold key add PARTNER --merchant M --secret-file FILE"
             );
         }
-        warn_of_no_valid_key(&keys.directory.load(), now);
-        Ok(keys)
+        warn_of_no_valid_key(&directory, now);
     }
 
     /// The accounts in force; the pointee is swapped when the vault changes.

@@ -34,7 +34,11 @@ impl OpenedSystem {
         let data_is_new = data.create()?;
         let registry = telemetry::registry()?;
         let engines = wiring::open(&settings, &registry, roles.need()).await?;
-        Ok(Self { data_is_new, ..Self::with_engines(loaded, engines, registry)? })
+        let opened = Self { data_is_new, ..Self::with_engines(loaded, engines, registry)? };
+        if roles.ingest {
+            opened.keys.warn_of_refused_notices(opened.clock.now());
+        }
+        Ok(opened)
     }
 
     /// Opens the keys for engines that are open already. Tests use it to inject faults between

@@ -10,6 +10,8 @@ use reqwest::{Body, Client, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::listeners::Listeners;
+
 /// Timeout of a change: longer than a busy database takes for a claim.
 const CHANGE_MAX: Duration = Duration::from_secs(30);
 /// Timeout of a call that reads; another listener may be asked then.
@@ -34,14 +36,14 @@ const NOT_HERE: [&str; 2] = ["no_such_run", "no_such_file"];
 /// The admin listeners.
 pub(crate) struct ApiClient {
     http: Client,
-    urls: Vec<String>,
+    listeners: Listeners,
 }
 
 /// The admin listeners, asked with a person's token.
 pub(crate) struct PersonalClient<'c> {
     client: &'c ApiClient,
     /// The listeners that are asked, in this order.
-    urls: Vec<&'c str>,
+    urls: Vec<String>,
     token: &'c str,
 }
 
@@ -64,24 +66,29 @@ pub(crate) enum CallError {
 
 impl ApiClient {
     /// Makes a client of these listeners. Errors: the system's certificates can't be read.
-    pub(crate) fn new(urls: Vec<String>) -> Result<Self, reqwest::Error> {
+    pub(crate) fn new(listeners: Listeners) -> Result<Self, reqwest::Error> {
         let builder = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
         Ok(Self {
             http: builder.connect_timeout(CONNECT_MAX).pool_idle_timeout(IDLE_MAX).build()?,
-            urls,
+            listeners,
         })
+    }
+
+    /// Looks for listeners that have come or gone.
+    pub(crate) async fn refresh(&self) {
+        self.listeners.refresh().await;
     }
 
     /// The listeners, asked with this token.
     pub(crate) fn with<'c>(&'c self, token: &'c str) -> PersonalClient<'c> {
-        let urls = self.urls.iter().map(String::as_str).collect();
-        PersonalClient { client: self, urls, token }
+        PersonalClient { client: self, urls: self.listeners.urls(), token }
     }
 }
 
 impl<'c> PersonalClient<'c> {
     /// The same with these listeners only.
-    pub(crate) fn only(&self, urls: Vec<&'c str>) -> Self {
+    pub(crate) fn only(&self, urls: &[&str]) -> Self {
+        let urls = urls.iter().map(|url| (*url).to_owned()).collect();
         Self { client: self.client, urls, token: self.token }
     }
 
@@ -133,7 +140,7 @@ impl<'c> PersonalClient<'c> {
                 }
             });
             let late = || Err(CallError::NoAnswer(format!("no answer within {limit:?}")));
-            (*url, answer.await.unwrap_or_else(|_| late()))
+            (&**url, answer.await.unwrap_or_else(|_| late()))
         });
         future::join_all(asked).await
     }

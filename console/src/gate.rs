@@ -46,6 +46,7 @@ pub(crate) async fn pass(
     let mut response = match check(&console, &request) {
         Err(refused) => request.into_response(*refused),
         Ok(renewed) => {
+            console.client.refresh().await;
             let mut response = next.call(request).await?;
             if let Some(session) = renewed
                 && response.response().cookies().next().is_none()

@@ -3,12 +3,12 @@
 //! of the person who is logged in; it keeps nothing about a person but a sealed cookie in their
 //! browser, so that any process with the same session key serves them.
 //!
-//! `session` is that cookie, `gate` what every request passes, `client` how admin listeners are
-//! asked, `page` the frame of a page. `login`, `overview`, `orders`, `order`, `stuck`, `search`,
-//! `findings`, `finding`, `days`, `day`, `preview`, `quarantine`, `notice`, `bytes`, `partners`,
-//! `partner`, `builds`, `people` and `help` are the pages, `decide`, `compare` and `upload` what
-//! people send from them. `csv_file` gives a list away as a file,
-//! and `freshness` says whether orders are up to date.
+//! `session` is that cookie, `gate` what every request passes, `listeners` which admin listeners
+//! there are, `client` how they are asked, `page` the frame of a page. `login`, `overview`,
+//! `orders`, `order`, `stuck`, `search`, `findings`, `finding`, `days`, `day`, `preview`,
+//! `quarantine`, `notice`, `bytes`, `partners`, `partner`, `builds`, `people` and `help` are the
+//! pages, `decide`, `compare` and `upload` what people send from them. `csv_file` gives a list away
+//! as a file, and `freshness` says whether orders are up to date.
 #![warn(missing_docs)]
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
@@ -30,6 +30,7 @@ mod findings;
 mod freshness;
 mod gate;
 mod help;
+mod listeners;
 mod login;
 mod notice;
 mod order;
@@ -67,6 +68,7 @@ use zeroize::Zeroizing;
 
 use crate::client::ApiClient;
 use crate::freshness::LastFreshness;
+use crate::listeners::Listeners;
 
 /// The bytes of a session key.
 pub const SESSION_KEY_BYTES: usize = 64;
@@ -76,8 +78,8 @@ const POST_BYTES_MAX: usize = 64 * 1_024;
 
 /// What the console needs to know.
 pub struct ConsoleSettings {
-    /// The admin listeners to ask, each `http://host:port`. A call goes to the first that has the
-    /// role for it.
+    /// The admin listeners to ask, each `http://host:port`; a name stands for one at each of its
+    /// addresses. A call goes to the first that has the role for it.
     pub admin_urls: Vec<String>,
     /// The address that browsers reach it at; `None` for the listener's own, on this machine only.
     pub url: Option<url::Url>,
@@ -123,7 +125,7 @@ impl Console {
     pub fn new(settings: ConsoleSettings) -> Result<Self, reqwest::Error> {
         let is_secure = settings.url.as_ref().is_some_and(|url| url.scheme() == "https");
         Ok(Self {
-            client: ApiClient::new(settings.admin_urls)?,
+            client: ApiClient::new(Listeners::new(&settings.admin_urls))?,
             // With the prefix browsers keep a cookie for this host and this scheme alone; they
             // refuse it without TLS.
             cookie_name: match is_secure {

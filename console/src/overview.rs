@@ -45,7 +45,7 @@ pub(crate) async fn show(visit: Visit) -> Result<HttpResponse, Error> {
         ListNotices { open: true, limit: Some(NOTICES_MAX), ..ListNotices::default() };
     let system = System::read(&client, EACH_MAX).await.map_err(failed)?;
     // A page is no use to anybody who waits for one process that hangs.
-    let answering = client.only(system.answering());
+    let answering = client.only(&system.answering());
     let notices = timeout(EACH_MAX, answering.call(&NOTICES, &[], &of_undecided)).await;
     let notices: Option<NoticePage> = notices.ok().and_then(Result::ok);
     let now = (visit.console.now)();

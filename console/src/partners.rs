@@ -33,7 +33,7 @@ pub(crate) async fn read(visit: &Visit) -> Result<(BTreeMap<String, PartnerState
     let system = System::read(&client, EACH_MAX).await;
     let system = system.map_err(|error| failure::failed(&visit.request, &error))?;
     let mut partners = BTreeMap::<String, PartnerState>::new();
-    let answering = client.only(system.answering());
+    let answering = client.only(&system.answering());
     let accounts = answering.call(&ACCOUNTS, &[], &Nothing {}).await;
     let accounts = accounts.map_err(|error| failure::failed(&visit.request, &error))?;
     for account in accounts.accounts {

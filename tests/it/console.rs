@@ -270,9 +270,14 @@ fn a_console_that_would_show_tokens_or_nothing_does_not_start() {
     const URL: &str = "PAYFOLD_CONSOLE__URL";
     const ADMIN: (&str, &str) = ("PAYFOLD_CONSOLE__ADMIN_URLS", "http://127.0.0.1:1");
     const EVERYWHERE: (&str, &str) = (LISTEN, "0.0.0.0:0");
+    const DEV: (&str, &str) = ("PAYFOLD_DEV", "true");
     for (environment, words) in [
         (&[ADMIN, EVERYWHERE][..], ["people's tokens need TLS", "console.url"]),
         (&[ADMIN, EVERYWHERE, (URL, "http://localhost")], ["people's tokens need TLS", "TLS"]),
+        (
+            &[ADMIN, EVERYWHERE, DEV, (URL, "http://pay.example.com")],
+            ["people's tokens need TLS", "console.url"],
+        ),
         (&[ADMIN, (URL, "http://pay.example.com")], ["is no https address", "console.url"]),
         (&[ADMIN, (URL, "pay.example.com")], ["is no https address", "console.url"]),
         (&[(ADMIN.0, "10.0.0.5:9464")], ["no http or https address", "http://HOST"]),
@@ -288,4 +293,7 @@ fn a_console_that_would_show_tokens_or_nothing_does_not_start() {
         let environment = [&[listen], environment].concat();
         home.ends(&["run", "--roles", "console"], &environment, START_MAX).fails(&words);
     }
+    // The port of a container that somebody tries is published on their machine.
+    let home = Home::configured("listen_admin = \"127.0.0.1:0\"");
+    home.boot_as("console", &[ADMIN, EVERYWHERE, DEV, (URL, "http://127.0.0.1:8083")]);
 }

@@ -10,6 +10,14 @@ ingest: { listener: public, port: 8080, vault: true, orders: false, partners: fa
 checkout: { listener: shop, port: 8081, vault: true, orders: true, partners: true }
 projector: { listener: "", vault: false, orders: true, partners: false }
 reconciler: { listener: "", vault: true, orders: true, partners: true }
+{{- if .Values.console.enabled }}
+console: { listener: console, port: 8083, vault: false, orders: false, partners: false }
+{{- end }}
+{{- end -}}
+
+{{/* The admin listeners that the console asks, the one with most of its calls first. */}}
+{{- define "payfold.adminRoles" -}}
+reconciler,checkout,projector,ingest
 {{- end -}}
 
 {{/* Labels that select the pods of all roles; a role's own label comes with them. Jobs have another name. */}}
@@ -129,7 +137,8 @@ runAsNonRoot: true
 capabilities: { drop: [ALL] }
 {{- end -}}
 
-{{/* Egress of a pod, as rules. Given: root and whether it reaches the database (`orders`) and partners. */}}
+{{/* Egress of a pod, as rules. Given: root and whether it reaches the database (`orders`) and partners; or `admin`, the pods
+whose admin listeners it reaches, and no engine. */}}
 {{- define "payfold.egress" -}}
 {{- $policy := .root.Values.networkPolicy -}}
 {{- $rules := list (dict "to" $policy.dnsTo "ports" (list (dict "protocol" "UDP" "port" 53) (dict "protocol" "TCP" "port" 53))) -}}
@@ -141,6 +150,9 @@ capabilities: { drop: [ALL] }
 {{- end -}}
 {{- if .partners -}}
 {{- $rules = append $rules (dict "to" $policy.partnersTo "ports" (include "payfold.tcp" $policy.partnerPorts | fromJsonArray)) -}}
+{{- end -}}
+{{- if .admin -}}
+{{- $rules = list (first $rules) (dict "to" .admin "ports" (list (dict "protocol" "TCP" "port" "admin"))) -}}
 {{- end -}}
 {{- range $rules }}
 {{- /* A rule without `to` allows every address, so one with an empty list is left out. */}}
