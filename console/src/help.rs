@@ -28,7 +28,7 @@ const fn text(path: &'static str, markdown: &'static str) -> HelpPage {
 }
 
 /// The pages, those for trouble first.
-static GROUPS: [(&str, &[HelpPage]); 4] = [
+static GROUPS: [(&str, &[HelpPage]); 5] = [
     (
         "When something is wrong",
         &[
@@ -40,6 +40,14 @@ static GROUPS: [(&str, &[HelpPage]); 4] = [
             text("how-to/storage-trouble.md", include_str!("../../docs/how-to/storage-trouble.md")),
             text("how-to/corrupt.md", include_str!("../../docs/how-to/corrupt.md")),
             text("how-to/wrong-clock.md", include_str!("../../docs/how-to/wrong-clock.md")),
+        ],
+    ),
+    (
+        "First steps",
+        &[
+            text("tutorials/support.md", include_str!("../../docs/tutorials/support.md")),
+            text("tutorials/finance.md", include_str!("../../docs/tutorials/finance.md")),
+            text("tutorials/on-call.md", include_str!("../../docs/tutorials/on-call.md")),
         ],
     ),
     (
@@ -113,11 +121,11 @@ impl HelpPage {
         first.trim_start_matches("# ")
     }
 
-    /// Its text as a page. Links to what is not in the help are left out.
+    /// Its text as a page. Pictures, and links to what is not in the help, are left out.
     fn html(&self) -> String {
         let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
         let events: Vec<_> = Parser::new_ext(self.markdown, options).collect();
-        let mut is_left_out = false;
+        let (mut is_left_out, mut is_picture) = (false, false);
         let shown = events.iter().enumerate().flat_map(|(at, event)| match event {
             Event::Start(Tag::Heading { level, classes, attrs, .. }) => {
                 let id = Some(CowStr::from(slug(&events[at + 1..])));
@@ -135,7 +143,15 @@ impl HelpPage {
                 Vec::new()
             }
             Event::End(TagEnd::Link) if std::mem::take(&mut is_left_out) => Vec::new(),
-            Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => Vec::new(),
+            Event::Start(Tag::Image { .. }) => {
+                is_picture = true;
+                Vec::new()
+            }
+            Event::End(TagEnd::Image) => {
+                is_picture = false;
+                Vec::new()
+            }
+            _ if is_picture => Vec::new(),
             _ => vec![event.clone()],
         });
         let mut html = String::with_capacity(2 * self.markdown.len());

@@ -8,6 +8,7 @@ mod driver;
 mod live;
 mod report;
 mod shop;
+mod tutorials;
 
 use std::time::Duration;
 

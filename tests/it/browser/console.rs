@@ -15,12 +15,17 @@ use crate::support::waits::until;
 pub fn demo() -> (System, String) {
     let system = System::demo();
     system.payfold(&["demo", "pay", "--count", "50", "--trouble", "all", "--seed", "7"]).ok();
+    let link = link_of(&system);
+    (system, link)
+}
+
+/// The link of a demo's banner.
+pub fn link_of(system: &System) -> String {
     let printed = system.home().printed() + &system.home().log();
     let (before, rest) = printed.split_once("/login?code=").expect("the banner has the link");
     let host = before.rsplit(' ').next().expect("an address");
     let code = rest.split_whitespace().next().expect("a code");
-    let link = format!("{host}/login?code={code}");
-    (system, link)
+    format!("{host}/login?code={code}")
 }
 
 /// The title of the page, once it is this one.
