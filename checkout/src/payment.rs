@@ -72,8 +72,8 @@ pub(crate) struct Payment {
     pub paid_amount: i64,
     /// The amount that was refunded to the payer, in minor units.
     pub refunded_amount: i64,
-    /// Each success that the partner reported, also of another amount or currency than was asked
-    /// for, which does not count as paid.
+    /// What the partner reported as paid, also in another amount or currency than was asked for.
+    /// Only `paidAmount` counts: one payment may have been reported in several ways.
     pub reported: Vec<ReportedPayment>,
     /// When it was paid, by the partner's notice.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,8 +119,9 @@ pub(crate) struct ReportedPayment {
     /// When it was paid, by the partner's notice; absent if only the answer to a query reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paid_at: Option<Time>,
-    /// The partner's transaction.
-    pub payment_ref: String,
+    /// The partner's transaction; absent if the notice names none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payment_ref: Option<String>,
 }
 
 /// What the answer to a create request shows: the attempt, and the order's row if it was read.
@@ -149,11 +150,35 @@ impl Payment {
     /// The payment of an attempt, with the session that its partner opened, if that is known.
     pub(crate) fn of_attempt(attempt: &AttemptView<'_>, session: Option<&Session>) -> Self {
         let AttemptView { key, create, description, row, now } = *attempt;
-        let payment = match row {
+        let mut payment = match row {
             Some(row) => Self::from_row(row, now),
-            None => Self::new(key, &unfolded(create, session), session, now),
+            None => {
+                let deadline = Some(create.deadline);
+                let summary = Summary { deadline, ..Summary::new(OrderState::Requested) };
+                Self::new(key, &summary, None, now)
+            }
         };
-        Self { description: Some(description.to_owned()), ..payment }
+        payment.description = Some(description.to_owned());
+        payment.reference = Some(create.reference.to_string());
+        payment.attempt = Some(create.attempt);
+        payment.amount = Some(create.amount.minor());
+        payment.currency = Some(create.currency.to_string());
+        if let Some(session) = session {
+            payment.show(session);
+            if row.is_none() {
+                payment.state = OrderState::Pending;
+                payment.deadline = Some(session.deadline);
+            }
+        }
+        payment
+    }
+
+    /// Shows the payer this session.
+    fn show(&mut self, session: &Session) {
+        self.provider_ref = Some(session.provider_ref.to_string());
+        self.redirect_url = redirect_url(&session.presentation);
+        self.qr_payload = qr_payload(&session.presentation);
+        self.expires_at = Some(session.expires_at);
     }
 
     fn new(key: &OrderKey, summary: &Summary, session: Option<&Session>, now: Time) -> Self {
@@ -188,47 +213,36 @@ impl Payment {
     }
 }
 
-/// What is known of an attempt before it is folded.
-fn unfolded(create: &Create, session: Option<&Session>) -> Summary {
-    let state = if session.is_some() { OrderState::Pending } else { OrderState::Requested };
-    Summary {
-        reference: Some(create.reference.clone()),
-        attempt: Some(create.attempt),
-        amount: Some(create.amount.minor()),
-        currency: Some(create.currency),
-        session_ref: session.map(|session| session.provider_ref.clone()),
-        deadline: Some(session.map_or(create.deadline, |session| session.deadline)),
-        ..Summary::new(state)
-    }
-}
-
-/// Each success that notices and answers to queries report, once.
+/// Each success that notices and answers to queries report, once. A notice that counts only once it
+/// is confirmed could be anybody's: the answer that confirms it reports it.
 fn reported(facts: &KnownFacts) -> Vec<ReportedPayment> {
     let by_notices = facts.ipns.iter().map(|known| &known.content);
-    let by_notices = by_notices.filter(|notice| notice.status == Status::Success);
+    let by_notices =
+        by_notices.filter(|notice| notice.status == Status::Success && !notice.policy.unconfirmed);
     let mut reported: Vec<_> = by_notices
-        .map(|KnownIpn { provider_ref, money, .. }| ReportedPayment {
+        .map(|KnownIpn { provider_ref, money, policy, .. }| ReportedPayment {
             amount: money.amount.minor(),
             currency: money.currency.to_string(),
             paid_at: money.paid_at,
-            payment_ref: provider_ref.to_string(),
+            payment_ref: policy.names_transaction().then(|| provider_ref.to_string()),
         })
         .collect();
+    // Notices are sorted by their content, of which this is a part.
+    reported.dedup();
     let by_answers = facts.query_answers.iter().map(|known| &known.content);
     for answer in by_answers.filter(|answer| answer.status == Status::Success) {
         let payment = ReportedPayment {
             amount: answer.amount.minor(),
             currency: answer.currency.to_string(),
             paid_at: None,
-            payment_ref: answer.provider_ref.to_string(),
+            payment_ref: Some(answer.provider_ref.to_string()),
         };
-        let is_known =
+        let is_same =
             |known: &ReportedPayment| ReportedPayment { paid_at: None, ..known.clone() } == payment;
-        if !reported.iter().any(is_known) {
+        if !reported.iter().any(is_same) {
             reported.push(payment);
         }
     }
-    reported.dedup();
     reported
 }
 
@@ -282,7 +296,7 @@ fn flags(_: &mut SchemaGenerator) -> Schema {
 #[cfg(test)]
 mod tests {
     use payfold_schemas::fact::QueryAnswer;
-    use payfold_schemas::ids::ProviderRef;
+    use payfold_schemas::ids::{EventRef, ProviderRef};
     use payfold_schemas::ipn::{IpnPolicy, MoneyContent};
     use payfold_schemas::money::{Amount, Currency};
     use payfold_schemas::order::Known;
@@ -298,14 +312,19 @@ mod tests {
         let currency = Currency::parse("EUR").unwrap();
         let paid_at = Some(Time::from_unix_ms(1));
         let mut facts = KnownFacts::default();
-        for (payment, minor, status) in [
-            ("GW-1", 1_400, Status::Success),
-            ("GW-1", 1_400, Status::Refunded),
-            ("GW-2", 1_500, Status::Success),
+        let unconfirmed = IpnPolicy { unconfirmed: true, ..IpnPolicy::default() };
+        let placeholder = IpnPolicy { placeholder_ref: true, ..IpnPolicy::default() };
+        for (payment, minor, status, policy, event) in [
+            ("GW-1", 1_400, Status::Success, IpnPolicy::default(), "e-1"),
+            ("GW-1", 1_400, Status::Success, IpnPolicy::default(), "e-2"),
+            ("GW-1", 1_400, Status::Refunded, IpnPolicy::default(), "e-3"),
+            ("GW-2", 1_500, Status::Success, IpnPolicy::default(), "e-4"),
+            ("GW-4", 9_900, Status::Success, unconfirmed, "e-5"),
+            ("none", 1_600, Status::Success, placeholder, "e-6"),
         ] {
             let (provider_ref, amount) = known(payment, minor);
-            let money = MoneyContent { amount, currency, paid_at, event_ref: None };
-            let policy = IpnPolicy::default();
+            let event_ref = Some(EventRef::parse(event).unwrap());
+            let money = MoneyContent { amount, currency, paid_at, event_ref };
             let content = KnownIpn { provider_ref, status, money, policy };
             facts.ipns.push(Known { content, position: Position::default() });
         }
@@ -321,12 +340,13 @@ mod tests {
         let shown = reported(&facts);
         let shown: Vec<_> = shown
             .iter()
-            .map(|one| (&*one.payment_ref, one.amount, &*one.currency, one.paid_at))
+            .map(|one| (one.payment_ref.as_deref(), one.amount, &*one.currency, one.paid_at))
             .collect();
         let expected = [
-            ("GW-1", 1_400, "EUR", paid_at),
-            ("GW-2", 1_500, "EUR", paid_at),
-            ("GW-2", 1_300, "EUR", None),
+            (Some("GW-1"), 1_400, "EUR", paid_at),
+            (Some("GW-2"), 1_500, "EUR", paid_at),
+            (None, 1_600, "EUR", paid_at),
+            (Some("GW-2"), 1_300, "EUR", None),
         ];
         assert_eq!(shown, expected);
     }

@@ -151,6 +151,7 @@ fn render(all: &Builds, session: &Session) -> Markup {
         p { "A build is one fold of the whole log into tables of orders. One is published; another \
             is made when a rule of the fold has changed." }
         div #builds data-live { (table("Builds", &heads, &rows)) }
+        p.hint { "What can be done is shown as it was when you opened the page." }
         @if session.may(&START) {
             @for (action, build) in BuildAction::on(all) { (action_fields(action, build, session)) }
         }

@@ -46,7 +46,9 @@ pub(crate) async fn pass(
     let mut response = match check(&console, &request) {
         Err(refused) => request.into_response(*refused),
         Ok(renewed) => {
-            console.client.refresh().await;
+            if request.extensions().get::<Session>().is_some() {
+                console.client.refresh().await;
+            }
             let mut response = next.call(request).await?;
             if let Some(session) = renewed
                 && response.response().cookies().next().is_none()
@@ -93,11 +95,10 @@ fn check(
 }
 
 /// The session with its last use now, if its cookie is old and the person asks: not a page of
-/// theirs that keeps itself up to date, as browsers say. Else who goes away from such a page stays
-/// logged in.
+/// theirs that keeps itself up to date, as its script says. Else who goes away from such a page
+/// stays logged in.
 fn renewal(request: &ServiceRequest, session: &Session, now: Time) -> Option<Session> {
-    let wanted = request.headers().get("sec-fetch-dest");
-    let is_of_person = wanted.is_none_or(|wanted| wanted != "empty");
+    let is_of_person = !request.headers().contains_key("payfold-refresh");
     if is_of_person { session.renewed(now) } else { None }
 }
 
@@ -126,14 +127,10 @@ mod tests {
         let person = Person { name: Author::parse("ann").unwrap(), role: TokenRole::Viewer };
         let begun = Time::from_unix_ms(0);
         let session = Session::new(Zeroizing::new("of a test".to_owned()), person, begun);
-        for (wanted, is_renewed) in [(None, true), (Some("document"), true), (Some("empty"), false)]
-        {
-            let mut request = TestRequest::get();
-            if let Some(wanted) = wanted {
-                request = request.insert_header(("sec-fetch-dest", wanted));
-            }
+        let of_script = TestRequest::get().insert_header(("payfold-refresh", "1"));
+        for (request, is_renewed) in [(TestRequest::get(), true), (of_script, false)] {
             let renewed = renewal(&request.to_srv_request(), &session, begun.plus_ms(1_200_000));
-            assert_eq!(renewed.is_some(), is_renewed, "{wanted:?}");
+            assert_eq!(renewed.is_some(), is_renewed);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Owns which admin listeners there are: those that are named. A name with several addresses, such
 //! as a headless service's, stands for a listener at each.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,50 +18,52 @@ const LOOKUP_MAX: Duration = Duration::from_secs(2);
 /// The admin listeners.
 pub(crate) struct Listeners {
     named: Vec<Url>,
-    known: Mutex<LookedUp>,
-}
-
-struct LookedUp {
-    urls: Vec<String>,
-    since: Option<Instant>,
+    /// Of each that is named, those that it stands for.
+    urls: Mutex<Vec<Vec<String>>>,
+    looked_up: tokio::sync::Mutex<Option<Instant>>,
 }
 
 impl Listeners {
     /// Those of these addresses, which are URLs.
     pub(crate) fn new(named: &[String]) -> Self {
         let named: Vec<_> = named.iter().filter_map(|url| Url::parse(url).ok()).collect();
-        let urls = named.iter().map(text_of).collect();
-        Self { named, known: Mutex::new(LookedUp { urls, since: None }) }
+        let urls = named.iter().map(|url| vec![text_of(url)]).collect();
+        Self { named, urls: Mutex::new(urls), looked_up: tokio::sync::Mutex::default() }
     }
 
     /// Their addresses as they were looked up last.
     pub(crate) fn urls(&self) -> Vec<String> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).urls.clone()
+        self.urls.lock().unwrap_or_else(PoisonError::into_inner).concat()
     }
 
     /// Looks names up that have not been looked up for a while.
     pub(crate) async fn refresh(&self) {
-        let now = Instant::now();
-        {
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            if known.since.is_some_and(|since| now.duration_since(since) < KEPT) {
-                return;
-            }
-            known.since = Some(now);
+        let mut looked_up = self.looked_up.lock().await;
+        if looked_up.is_some_and(|at| at.elapsed() < KEPT) {
+            return;
         }
-        let urls = future::join_all(self.named.iter().map(async |url| {
-            let Some(name) = several_addresses_of(url) else { return vec![text_of(url)] };
-            let found = timeout(LOOKUP_MAX, lookup_host(name)).await;
-            let found: Vec<_> = found.ok().and_then(Result::ok).into_iter().flatten().collect();
-            at_each(url, &found)
+        let found = future::join_all(self.named.iter().map(async |url| {
+            let found = timeout(LOOKUP_MAX, lookup_host(name_in(url)?)).await.ok()?.ok()?;
+            Some(at_each(url, found.map(|address| address.ip()).collect()))
         }));
-        let urls = urls.await.concat();
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).urls = urls;
+        self.update(found.await);
+        *looked_up = Some(Instant::now());
+    }
+
+    /// Takes what was found. A name that was not found keeps its addresses: what happens when they
+    /// are asked says more.
+    fn update(&self, found: Vec<Option<Vec<String>>>) {
+        let mut urls = self.urls.lock().unwrap_or_else(PoisonError::into_inner);
+        for (known, found) in urls.iter_mut().zip(found) {
+            if let Some(found) = found {
+                *known = found;
+            }
+        }
     }
 }
 
 /// The name and port to look up. With TLS there is none: a certificate names no address.
-fn several_addresses_of(url: &Url) -> Option<(&str, u16)> {
+fn name_in(url: &Url) -> Option<(&str, u16)> {
     match url.host() {
         Some(Host::Domain(name)) if url.scheme() == "http" => {
             Some((name, url.port_or_known_default()?))
@@ -72,8 +74,7 @@ fn several_addresses_of(url: &Url) -> Option<(&str, u16)> {
 
 /// A URL for each address. With one or none the name stays. Of a process that has both kinds of
 /// addresses, only that of IPv4 counts.
-fn at_each(url: &Url, found: &[SocketAddr]) -> Vec<String> {
-    let mut ips: Vec<IpAddr> = found.iter().map(SocketAddr::ip).collect();
+fn at_each(url: &Url, mut ips: Vec<IpAddr>) -> Vec<String> {
     if ips.iter().any(IpAddr::is_ipv4) {
         ips.retain(IpAddr::is_ipv4);
     }
@@ -101,11 +102,7 @@ mod tests {
     #[test]
     fn a_name_stands_for_a_listener_at_each_of_its_addresses() {
         let url = Url::parse("http://payfold-admin.payfold:9464").unwrap();
-        let urls = |ips: &[&str]| {
-            let found: Vec<_> =
-                ips.iter().map(|ip| SocketAddr::new(ip.parse().unwrap(), 9_464)).collect();
-            at_each(&url, &found)
-        };
+        let urls = |ips: &[&str]| at_each(&url, ips.iter().map(|ip| ip.parse().unwrap()).collect());
         let named = ["http://payfold-admin.payfold:9464"];
         assert_eq!(urls(&[]), named, "the error names what is not found");
         assert_eq!(urls(&["10.0.0.5"]), named);
@@ -128,17 +125,20 @@ mod tests {
             ("https://payfold-admin:9464", None),
             ("http://10.0.0.5:9464", None),
         ] {
-            assert_eq!(several_addresses_of(&Url::parse(url).unwrap()), name);
+            assert_eq!(name_in(&Url::parse(url).unwrap()), name);
         }
     }
 
-    #[tokio::test]
-    async fn what_is_looked_up_is_asked() {
-        let named = ["http://localhost:1".to_owned(), "http://127.0.0.1:2/".to_owned()];
+    #[test]
+    fn a_name_that_is_not_found_now_keeps_its_addresses() {
+        let named = ["http://payfold-admin:9464".to_owned(), "http://10.0.0.9:9464".to_owned()];
         let listeners = Listeners::new(&named);
-        let expected = ["http://localhost:1", "http://127.0.0.1:2"];
-        assert_eq!(listeners.urls(), expected);
-        listeners.refresh().await;
-        assert_eq!(listeners.urls(), expected);
+        assert_eq!(listeners.urls(), named);
+        let found = ["http://10.0.0.5:9464", "http://10.0.0.6:9464"].map(str::to_owned).to_vec();
+        listeners.update(vec![Some(found), None]);
+        let all = ["http://10.0.0.5:9464", "http://10.0.0.6:9464", "http://10.0.0.9:9464"];
+        assert_eq!(listeners.urls(), all);
+        listeners.update(vec![None, None]);
+        assert_eq!(listeners.urls(), all);
     }
 }

@@ -78,6 +78,7 @@ pub(crate) async fn log_in(
         return respond(StatusCode::TOO_MANY_REQUESTS, &link, Some(problem));
     };
     let token = console.token_of(&posted);
+    console.client.refresh().await;
     let person = console.client.with(&token).call(&PERSON, &[], &Nothing {}).await;
     drop(permit);
     let person = match person {

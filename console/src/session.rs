@@ -1,5 +1,5 @@
 //! Owns a person's session: their token, sealed in a cookie that only the console can open. It ends
-//! after 12 hours, or after 30 minutes without a request.
+//! after 12 hours, or after 30 minutes without a request of the person.
 
 use std::fmt;
 

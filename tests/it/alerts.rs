@@ -96,7 +96,8 @@ fn every_rule_has_what_prometheus_and_a_person_need() {
         let notes = &rule["annotations"];
         assert!(!text(&notes["summary"]).is_empty(), "{name}");
         let runbook = text(&notes["runbook_url"]);
-        let help = "{{ $externalLabels.console_url }}/help/reference/metrics.md#";
+        let help = "{{ with $externalLabels.console_url }}{{ . }}/help{{ else }}docs{{ end }}\
+            /reference/metrics.md#";
         let anchor = runbook.strip_prefix(help).expect("a runbook in the console's help");
         assert!(operations.contains(&format!("<a id=\"{anchor}\"></a>")), "{name}: {runbook}");
         // The first command is one of the program's: it has help.

@@ -30,7 +30,9 @@ fn create() -> Value {
         again.";
     let answers = json!({
         "201": {
-            "description": "The partner opened a session: show the payer its page or QR code.",
+            "description":
+                "The partner opened a session: show the payer its page or QR code. `expiresAt` and \
+                 `providerRef` are always there, and what was asked for.",
             "headers": { "Location": header("The payment's path.") },
             "content": json_of("Payment"),
         },
@@ -71,7 +73,7 @@ fn list() -> Value {
             optional("query", "reference", text_to(128), reference),
             optional("query", "orderId", text_to(64), order_id),
             limit("payments", PAGE_DEFAULT, PAGE_MAX),
-            optional("query", "after", text(), "`next` of the page before."),
+            optional("query", "after", text(), "`next` of the page before; with `reference`."),
         ],
         "responses": with_problems(json!({ "200": page }), &[&kinds::BAD_PARAMETER]),
     })

@@ -47,10 +47,10 @@
     setTimeout(() => { label.data = "Copy"; }, COPIED_MS);
   }
 
-  // Says above the page since when it is not up to date; nothing when it is.
-  function mark(since) {
-    document.getElementById("stale")?.remove();
-    if (!since) return;
+  // Says above the page, and in its tab, since when it is not up to date.
+  function markStale(since) {
+    if (document.getElementById("stale")) return;
+    document.title = `Not up to date: ${document.title}`;
     const line = document.createElement("p");
     line.id = "stale";
     line.className = "said";
@@ -63,37 +63,41 @@
     document.querySelector("main").prepend(line);
   }
 
-  async function newest() {
-    const answer = await fetch(location.href, { signal: AbortSignal.timeout(ANSWER_MAX_MS) });
-    return new DOMParser().parseFromString(await answer.text(), "text/html");
+  // Asks for this page and changes what differs. With the header it keeps no session open.
+  async function refresh(parts) {
+    const answer = await fetch(location.href, {
+      headers: { "payfold-refresh": "1" },
+      signal: AbortSignal.timeout(ANSWER_MAX_MS),
+    });
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const fresh = parts.map((part) => page.getElementById(part.id));
+    if (!fresh.every((part) => part)) throw new Error("another page came");
+    adapt(page);
+    parts.forEach((part, at) => Idiomorph.morph(part, fresh[at]));
+    document.title = page.title;
+    document.getElementById("stale")?.remove();
   }
 
   function keepUpToDate() {
     const parts = [...document.querySelectorAll("[data-live]")];
     if (parts.length === 0) return;
     let since = new Date();
-    let isStale = false;
-    async function refresh() {
-      const page = await newest().catch(() => null);
-      const fresh = parts.map((part) => page?.getElementById(part.id));
-      const isFresh = fresh.every((part) => part);
-      if (isFresh) {
+    const next = () => setTimeout(async () => {
+      try {
+        await refresh(parts);
         since = new Date();
-        adapt(page);
-        document.title = page.title;
-        parts.forEach((part, at) => Idiomorph.morph(part, fresh[at]));
+      } catch {
+        markStale(since);
       }
-      if (isFresh === isStale) mark(isFresh ? null : since);
-      isStale = !isFresh;
-      setTimeout(refresh, EACH_MS);
-    }
-    setTimeout(refresh, EACH_MS);
+      next();
+    }, EACH_MS);
+    next();
   }
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button.copy");
     if (button) copy(button);
   });
-  adapt(document);
   keepUpToDate();
+  adapt(document);
 })();

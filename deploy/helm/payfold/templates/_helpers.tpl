@@ -15,11 +15,6 @@ console: { listener: console, port: 8083, vault: false, orders: false, partners:
 {{- end }}
 {{- end -}}
 
-{{/* The admin listeners that the console asks, the one with most of its calls first. */}}
-{{- define "payfold.adminRoles" -}}
-reconciler,checkout,projector,ingest
-{{- end -}}
-
 {{/* Labels that select the pods of all roles; a role's own label comes with them. Jobs have another name. */}}
 {{- define "payfold.selector" -}}
 app.kubernetes.io/name: payfold
@@ -142,17 +137,18 @@ whose admin listeners it reaches, and no engine. */}}
 {{- define "payfold.egress" -}}
 {{- $policy := .root.Values.networkPolicy -}}
 {{- $rules := list (dict "to" $policy.dnsTo "ports" (list (dict "protocol" "UDP" "port" 53) (dict "protocol" "TCP" "port" 53))) -}}
+{{- if .admin -}}
+{{- $rules = append $rules (dict "to" .admin "ports" (include "payfold.tcp" (list 9464) | fromJsonArray)) -}}
+{{- else -}}
 {{- $kafka := concat (include "payfold.portsOf" (include "payfold.log" .root) | fromJsonArray) $policy.kafkaPorts -}}
 {{- $rules = append $rules (dict "to" $policy.kafkaTo "ports" (include "payfold.tcp" $kafka | fromJsonArray)) -}}
+{{- end -}}
 {{- if .orders -}}
 {{- $cql := concat (include "payfold.portsOf" (include "payfold.orders" .root) | fromJsonArray) $policy.cqlPorts -}}
 {{- $rules = append $rules (dict "to" $policy.cqlTo "ports" (include "payfold.tcp" $cql | fromJsonArray)) -}}
 {{- end -}}
 {{- if .partners -}}
 {{- $rules = append $rules (dict "to" $policy.partnersTo "ports" (include "payfold.tcp" $policy.partnerPorts | fromJsonArray)) -}}
-{{- end -}}
-{{- if .admin -}}
-{{- $rules = list (first $rules) (dict "to" .admin "ports" (list (dict "protocol" "TCP" "port" "admin"))) -}}
 {{- end -}}
 {{- range $rules }}
 {{- /* A rule without `to` allows every address, so one with an empty list is left out. */}}
