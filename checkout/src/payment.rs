@@ -139,12 +139,16 @@ impl Payment {
     /// The payment of a row, at `now`.
     pub(crate) fn from_row(row: &OrderRow, now: Time) -> Self {
         let order = &row.order;
-        Self {
+        let mut payment = Self {
             version: Some(row.shop_version().to_string()),
             reported: reported(&order.facts),
             failure_code: failure_code(order).map(str::to_owned),
-            ..Self::new(&order.key, &order.summary, shown_session(order), now)
+            ..Self::new(&order.key, &order.summary, now)
+        };
+        if let Some(session) = shown_session(order) {
+            payment.show(session);
         }
+        payment
     }
 
     /// The payment of an attempt, with the session that its partner opened, if that is known.
@@ -155,7 +159,7 @@ impl Payment {
             None => {
                 let deadline = Some(create.deadline);
                 let summary = Summary { deadline, ..Summary::new(OrderState::Requested) };
-                Self::new(key, &summary, None, now)
+                Self::new(key, &summary, now)
             }
         };
         payment.description = Some(description.to_owned());
@@ -176,12 +180,14 @@ impl Payment {
     /// Shows the payer this session.
     fn show(&mut self, session: &Session) {
         self.provider_ref = Some(session.provider_ref.to_string());
-        self.redirect_url = redirect_url(&session.presentation);
-        self.qr_payload = qr_payload(&session.presentation);
+        (self.redirect_url, self.qr_payload) = match &session.presentation {
+            Presentation::RedirectUrl(url) => (Some(url.clone()), None),
+            Presentation::QrPayload(content) => (None, Some(content.clone())),
+        };
         self.expires_at = Some(session.expires_at);
     }
 
-    fn new(key: &OrderKey, summary: &Summary, session: Option<&Session>, now: Time) -> Self {
+    fn new(key: &OrderKey, summary: &Summary, now: Time) -> Self {
         let text = |text: &dyn ToString| text.to_string();
         Self {
             partner: key.partner.to_string(),
@@ -202,9 +208,9 @@ impl Payment {
             paid_at: summary.paid_at,
             provider_ref: summary.session_ref.as_ref().map(|provider_ref| text(provider_ref)),
             payment_ref: summary.payment_ref.as_ref().map(|provider_ref| text(provider_ref)),
-            redirect_url: session.and_then(|session| redirect_url(&session.presentation)),
-            qr_payload: session.and_then(|session| qr_payload(&session.presentation)),
-            expires_at: session.map(|session| session.expires_at),
+            redirect_url: None,
+            qr_payload: None,
+            expires_at: None,
             deadline: summary.deadline,
             failure_code: None,
             server_time: now,
@@ -261,30 +267,14 @@ pub(crate) fn failure_code(order: &Order) -> Option<&str> {
     failed.filter(|_| is_reason)
 }
 
-/// The address of the hosted page, if the session has one.
-pub(crate) fn redirect_url(presentation: &Presentation) -> Option<String> {
-    match presentation {
-        Presentation::RedirectUrl(url) => Some(url.clone()),
-        Presentation::QrPayload(_) => None,
-    }
-}
-
-/// The content of the QR code, if the session has one.
-pub(crate) fn qr_payload(presentation: &Presentation) -> Option<String> {
-    match presentation {
-        Presentation::RedirectUrl(_) => None,
-        Presentation::QrPayload(content) => Some(content.clone()),
-    }
-}
-
 /// What the states mean to a shop, for the OpenAPI document.
-pub(crate) const STATES: &str = "REQUESTED: created, the partner's answer is not known. PENDING: \
+const STATES: &str = "REQUESTED: created, the partner's answer is not known. PENDING: \
     a session is open. EXPIRED, FAILED: ended unpaid. PAID. REFUNDED: paid and refunded in full. \
     UNMATCHED: there are notices, but no create request (yet). UNCONFIRMED: a notice counts only \
     once a query confirms it.";
 
 /// The schema of `OrderState`.
-pub(crate) fn states(_: &mut SchemaGenerator) -> Schema {
+fn states(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "enum": OrderState::ALL.map(OrderState::as_str) })
 }
 

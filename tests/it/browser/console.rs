@@ -1,6 +1,9 @@
 //! Checks how support finds an order in the console, and how finance decides findings: with a
 //! mouse, on a phone, light and dark, and with the keyboard alone.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use fantoccini::key::Key;
 use serde_json::json;
 
@@ -64,8 +67,7 @@ fn support_finds_an_order_with_mouse_and_keyboard() {
     assert_eq!(browser.ask("return document.activeElement.id"), "search");
     browser.type_text(&format!("{}\n", text("reference")));
     opens(&browser, &format!("Order {}", text("orderId")));
-    let verdict = browser.ask("return document.querySelector('.verdict').innerText");
-    let verdict = verdict.as_str().expect("a text");
+    let verdict = browser.text_in(".verdict");
     assert!(verdict.contains("do not deliver yet"), "{verdict}");
     browser.screenshot("console-order");
     browser.click(".person button");
@@ -120,9 +122,14 @@ fn send_records(browser: &Browser, system: &System) {
     let records = system.home().read("data/sandbox-records.jsonl");
     let file = system.home().data().join("corrected.jsonl");
     std::fs::write(&file, format!("{records}{{\"record\":1}}\n")).expect("the home can be written");
-    browser.choose_file("input[type=file]", &file);
+    send_file(browser, &file);
+}
+
+/// Sends a partner's file from the page of days; its page opens.
+pub fn send_file(browser: &Browser, file: &Path) {
+    browser.choose_file("input[type=file]", file);
     browser.click("form[action='/files'] button");
-    opens(browser, "corrected.jsonl");
+    opens(browser, file.file_name().and_then(OsStr::to_str).expect("a name"));
 }
 
 #[test]
@@ -137,8 +144,7 @@ fn an_engineer_finds_why_a_notice_was_refused() {
     browser.click("[aria-label^=wrong_type] tbody a");
     opens(&browser, "Notice ");
     browser.screenshot("console-notice");
-    let page = browser.ask("return document.querySelector('main').innerText");
-    let page = page.as_str().expect("a text");
+    let page = browser.text_in("main");
     assert!(page.contains("amount must be a JSON number"), "{page}");
     browser.click("a[href^='/bytes/']");
     opens(&browser, "Bytes at ");
@@ -146,8 +152,7 @@ fn an_engineer_finds_why_a_notice_was_refused() {
     browser.type_text("the partner asks which field");
     browser.click("fieldset button");
     until("the bytes are shown", SOON, || {
-        let shown = browser.ask("return document.querySelector('pre + h2 + pre')?.innerText ?? ''");
-        shown.as_str().is_some_and(|text| text.contains("\"amount\":\"")).then_some(())
+        browser.text_in("pre + h2 + pre").contains("\"amount\":\"").then_some(())
     });
     browser.screenshot("console-bytes");
     axe.assert_clear(&browser, "the bytes of a notice");
@@ -174,8 +179,8 @@ fn on_call_is_led_to_what_needs_somebody_and_decides_by_keyboard() {
     opens(&browser, "Stuck orders");
     browser.screenshot("console-stuck");
     axe.assert_clear(&browser, "stuck orders");
-    let page = browser.ask("return document.querySelector('main').innerText");
-    assert!(page.as_str().is_some_and(|page| page.contains(order)), "{order}: {page}");
+    let page = browser.text_in("main");
+    assert!(page.contains(order), "{order}: {page}");
 
     browser.click("nav a[href='/']");
     opens(&browser, "Overview");
@@ -200,8 +205,8 @@ fn on_call_is_led_to_what_needs_somebody_and_decides_by_keyboard() {
     browser.press(&[Key::Enter]);
     opens(&browser, "Your ");
     browser.screenshot("console-flag-decided");
-    let page = browser.ask("return document.querySelector('main').innerText");
-    assert!(page.as_str().is_some_and(|page| page.contains("waits for a second person")), "{page}");
+    let page = browser.text_in("main");
+    assert!(page.contains("waits for a second person"), "{page}");
 }
 
 #[test]
@@ -225,9 +230,9 @@ fn an_admin_sees_who_did_what_and_makes_a_build() {
     browser.click("nav a[href='/people']");
     opens(&browser, "People");
     browser.screenshot("console-people");
-    let page = browser.ask("return document.querySelector('main').innerText");
+    let page = browser.text_in("main");
     for said in ["the rules changed", "local", "copy.jsonl"] {
-        assert!(page.as_str().is_some_and(|page| page.contains(said)), "{said}: {page}");
+        assert!(page.contains(said), "{said}: {page}");
     }
 }
 

@@ -100,6 +100,12 @@ impl Browser {
         })
     }
 
+    /// The text that the first such element shows; empty if there is none.
+    pub fn text_in(&self, css: &str) -> String {
+        let text = self.ask(&format!("return document.querySelector({css:?})?.innerText ?? ''"));
+        text.as_str().expect("a text").to_owned()
+    }
+
     pub fn click(&self, css: &str) {
         self.runtime.block_on(async {
             let element = self.client.find(Locator::Css(css)).await.expect("it is there");

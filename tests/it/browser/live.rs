@@ -9,12 +9,6 @@ use super::driver::{Browser, DESKTOP};
 use crate::console::decisions::compare;
 use crate::support::waits::until;
 
-/// The text of an element; empty if there is none.
-fn text_of(browser: &Browser, css: &str) -> String {
-    let text = browser.ask(&format!("return document.querySelector({css:?})?.innerText ?? ''"));
-    text.as_str().expect("a text").to_owned()
-}
-
 #[test]
 #[ignore = "nightly: browser"]
 fn an_open_page_is_kept_up_to_date_or_marked_as_old() {
@@ -26,16 +20,16 @@ fn an_open_page_is_kept_up_to_date_or_marked_as_old() {
     browser.ask(&format!("document.querySelector({process:?}).focus(); window.isSame = true"));
     compare(&system);
     until("the page shows what is at risk", SOON, || {
-        text_of(&browser, "#overview .verdict").contains("At risk by open findings").then_some(())
+        browser.text_in("#overview .verdict").contains("At risk by open findings").then_some(())
     });
     assert_ne!(browser.ask("return document.title"), title, "the tab says that there is more");
     assert_eq!(browser.ask("return window.isSame"), true, "the page was not loaded anew");
     let keeps = format!("return document.activeElement.matches({process:?})");
     assert_eq!(browser.ask(&keeps), true, "who uses the keyboard stays where they are");
-    assert_eq!(text_of(&browser, "#stale"), "");
+    assert_eq!(browser.text_in("#stale"), "");
     let (_home, _) = system.stop();
     until("the page says that it is not up to date", SOON, || {
-        text_of(&browser, "#stale").starts_with("Not up to date since 2").then_some(())
+        browser.text_in("#stale").starts_with("Not up to date since 2").then_some(())
     });
     browser.screenshot("console-stale");
 }
@@ -60,14 +54,14 @@ fn times_are_the_readers_and_ids_can_be_copied() {
             .map((time) => time.outerHTML)",
     );
     assert_eq!(wrong, json!([]));
-    let said = text_of(&browser, ".payer");
+    let said = browser.text_in(".payer");
     assert!(said.contains(" GMT+7.") && !said.contains("UTC"), "{said}");
     let permissions = json!({ "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"] });
     browser.command("Browser.grantPermissions", permissions);
     for (button, copied) in [("h1 .copy", order), (".payer .copy", answer_in(&said).to_owned())] {
         browser.click(button);
         until("it is copied", SOON, || {
-            let copied = text_of(&browser, button).starts_with("Copied");
+            let copied = browser.text_in(button).starts_with("Copied");
             copied.then_some(())
         });
         let found = browser.ask_later("navigator.clipboard.readText().then(arguments[0])");

@@ -2,7 +2,7 @@
 //! and of on-call are walked in `console`.
 
 use super::SOON;
-use super::console::{link_of, log_in, opens};
+use super::console::{link_of, log_in, opens, send_file};
 use super::driver::{Browser, DESKTOP};
 use crate::support::system::System;
 use crate::support::waits::until;
@@ -10,8 +10,7 @@ use crate::support::waits::until;
 /// Waits until the page has this text.
 fn shows(browser: &Browser, text: &str) {
     until(&format!("the page has {text}"), SOON, || {
-        let page = browser.ask("return document.querySelector('main').innerText");
-        page.as_str().is_some_and(|page| page.contains(text)).then_some(())
+        browser.text_in("main").contains(text).then_some(())
     });
 }
 
@@ -27,9 +26,7 @@ fn two_people_decide_what_a_day_of_records_shows() {
 
     browser.click("nav a[href='/days']");
     opens(&browser, "Days");
-    browser.choose_file("input[type=file]", &system.home().data().join("sandbox-records.jsonl"));
-    browser.click("form[action='/files'] button");
-    opens(&browser, "sandbox-records.jsonl");
+    send_file(&browser, &system.home().data().join("sandbox-records.jsonl"));
     browser.screenshot("tutorial-file");
     browser.click("form[method=post][action^='/files/'] button");
     shows(&browser, "Control totals");
