@@ -10,6 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{reach, return_keys};
 use crate::args::{Global, RunArgs};
+use crate::data_dir::DataDir;
 use crate::error::Fixable;
 use crate::opened::OpenedSystem;
 use crate::roles::Roles;
@@ -196,16 +197,27 @@ fn print_banner(loaded: &Loaded, started: &RunningSystem, started_at: Instant) {
         return;
     }
     output::notice(&format!("ready in {seconds:.1} s. In another terminal:"));
-    for (command, what) in [
-        ("payfold demo pay", "create, pay, watch PENDING → PAID"),
+    print_next_commands(data);
+}
+
+/// What to try in another terminal, in this data folder.
+fn print_next_commands(data: &DataDir) {
+    let folder = match data.path() == settings::Settings::default().data {
+        true => String::new(),
+        false => format!(" --data {}", data.path().display()),
+    };
+    let commands = [
+        ("demo pay", "create, pay, watch PENDING → PAID"),
         (
-            "payfold demo pay --count 50 --trouble all",
+            "demo pay --count 50 --trouble all",
             "retries, wrong order, wrong amounts: see what is flagged",
         ),
-        ("payfold order list", "the orders so far"),
-        ("payfold tail orders", "the events other teams read, as they arrive"),
-        ("payfold init > payfold.toml", "a configuration of your own"),
-    ] {
+        ("order list", "the orders so far"),
+        ("tail orders", "the events other teams read, as they arrive"),
+    ];
+    let commands = commands.map(|(command, what)| (format!("payfold{folder} {command}"), what));
+    let own = ("payfold init > payfold.toml".to_owned(), "a configuration of your own");
+    for (command, what) in commands.into_iter().chain([own]) {
         output::notice(&format!("  {command:<43} {what}"));
     }
 }

@@ -44,5 +44,6 @@ mod slow_heads;
 mod start_up;
 mod state_table;
 mod stored;
+mod tour;
 mod verified;
 mod yesterday;

@@ -18,7 +18,7 @@ use crate::support::waits::{early_in_hour, until};
 const WAIT_MAX: Duration = Duration::from_secs(40);
 
 /// A copy of the sandbox's records as they are now, and the day of their first line.
-fn copy_records(system: &System) -> (String, String) {
+pub fn copy_records(system: &System) -> (String, String) {
     let home = system.home();
     let text = home.read("data/sandbox-records.jsonl");
     let first: Value = serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
