@@ -255,8 +255,16 @@ pub(crate) enum OrderCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
+    /// Find orders by the order's id, the shop's reference or the partner's
+    #[command(after_help = "Example: payfold order find cart-1001")]
+    Find {
+        /// The id or reference as it is on a receipt, in a log line or in the partner's portal
+        what: String,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
     /// List orders by creation, newest last
-    #[command(after_help = "Example: payfold order list --state PENDING --older 15m")]
+    #[command(after_help = "Example: payfold order list --newest --state PENDING --older 15m")]
     List {
         /// Only orders in this state
         #[arg(long)]
@@ -270,6 +278,9 @@ pub(crate) enum OrderCommand {
         /// Only orders first seen longer ago than this, such as 15m or 2h
         #[arg(long, value_name = "AGE")]
         older: Option<String>,
+        /// List the newest first
+        #[arg(long)]
+        newest: bool,
         #[command(flatten)]
         page: PageArgs,
         #[command(flatten)]

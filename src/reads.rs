@@ -18,6 +18,7 @@ use payfold_views::periods::{ListPeriods, Periods};
 use payfold_views::quarantine::{ListNotices, NoticeHistory, NoticePage};
 use payfold_views::queries::QueryRules;
 use payfold_views::reader::Reader;
+use payfold_views::search::{FoundOrders, SearchOrders};
 use payfold_views::stuck::{ListStuck, StuckPage};
 use payfold_views::trace::{FindTrace, Trace};
 
@@ -29,8 +30,8 @@ use crate::settings::Loaded;
 use crate::{keys, queries, wiring};
 use payfold_api::call::Nothing;
 use payfold_api::reads::{
-    ACTIONS, DECISIONS, FACTS, FINDINGS, MESSAGES, NOTICE, NOTICES, ORDER, ORDERS, PERIODS, STUCK,
-    TRACE,
+    ACTIONS, DECISIONS, FACTS, FINDINGS, MESSAGES, NOTICE, NOTICES, ORDER, ORDERS, PERIODS, SEARCH,
+    STUCK, TRACE,
 };
 
 /// Where a command reads.
@@ -60,6 +61,16 @@ impl<'l> Reads<'l> {
                 let is_by_account = asked.needs_accounts();
                 let accounts = if is_by_account { accounts(loaded)? } else { Vec::new() };
                 reader.orders(&accounts, asked).await.map_err(unread)
+            }
+        }
+    }
+
+    /// The orders that a text names.
+    pub(crate) async fn search(&self, asked: &SearchOrders) -> anyhow::Result<FoundOrders> {
+        match self {
+            Self::Listener(client) => client.call(&SEARCH, &[], asked),
+            Self::Engines(loaded, reader) => {
+                reader.search(&accounts(loaded)?, asked).await.map_err(unread)
             }
         }
     }

@@ -46,7 +46,8 @@ impl OrderFilter {
         let (since, before) = (time(&self.since)?, time(&self.before)?);
         let (after, limit) = (text_of(&self.after), Some(PAGE_ROWS));
         let none = ListOrders::default();
-        Ok(ListOrders { state, flag, critical, since, before, after, limit, ..none })
+        let newest_first = true;
+        Ok(ListOrders { state, flag, critical, since, before, newest_first, after, limit, ..none })
     }
 
     /// The address of the page after this cursor.

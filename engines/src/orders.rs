@@ -8,6 +8,7 @@ mod cursor;
 mod page_cursor;
 pub mod row;
 pub mod sqlite;
+mod time_view;
 mod walked;
 
 use std::collections::BTreeMap;
@@ -102,6 +103,13 @@ pub struct Commit {
 pub enum Scan {
     /// All orders with `from` ≤ first-seen time < `until`, by that time.
     Created {
+        /// The first instant.
+        from: Time,
+        /// The instant after the last.
+        until: Time,
+    },
+    /// The same from the other end: the newest first. Cursors are those of `Created`.
+    Newest {
         /// The first instant.
         from: Time,
         /// The instant after the last.

@@ -1,4 +1,4 @@
-//! `payfold order show|list|stuck`: stored orders, and the facts of an order with what each
+//! `payfold order show|find|list|stuck`: stored orders, and the facts of an order with what each
 //! changed.
 
 use payfold_engines::clock::{Clock, SystemClock};
@@ -10,6 +10,7 @@ use payfold_views::facts::FactRow;
 use payfold_views::listing::moment;
 use payfold_views::orders::{ListOrders, OrderPage, OrderRow};
 use payfold_views::reader::ORDERS_MAX;
+use payfold_views::search::SearchOrders;
 
 use super::block_on::block_on;
 use super::raw::RawReader;
@@ -39,7 +40,10 @@ pub(crate) fn run(global: &Global, command: &OrderCommand) -> anyhow::Result<()>
                     }
                 }
             }
-            OrderCommand::List { state, flag, reference, older, page, output } => {
+            OrderCommand::Find { what, output } => {
+                find(&Reads::open(global, &loaded).await?, what, output).await
+            }
+            OrderCommand::List { state, flag, reference, older, newest, page, output } => {
                 let before = match older {
                     Some(age) => {
                         let age_ms = i64::try_from(humantime::parse_duration(age)?.as_millis())?;
@@ -49,7 +53,8 @@ pub(crate) fn run(global: &Global, command: &OrderCommand) -> anyhow::Result<()>
                 };
                 let (state, flag) = parse_filter(state.as_deref(), flag.as_deref())?;
                 let reference = reference.as_deref().map(Reference::parse).transpose()?;
-                let asked = ListOrders { state, flag, reference, before, ..Default::default() };
+                let (newest_first, none) = (*newest, ListOrders::default());
+                let asked = ListOrders { state, flag, reference, before, newest_first, ..none };
                 list(&Reads::open(global, &loaded).await?, asked, (page, output)).await
             }
             OrderCommand::Stuck { partner, page, output } => {
@@ -66,7 +71,7 @@ fn parse_key(name: &str) -> anyhow::Result<OrderKey> {
         let why = if is_whole { error.to_string() } else { "it is not whole".to_owned() };
         Fixable::error(
             format!("{name} can't name an order: {why}"),
-            "write PARTNER/MERCHANT/ORDER; payfold trace finds it by the order id alone",
+            "write PARTNER/MERCHANT/ORDER; `payfold order find` finds it by its id or a reference",
         )
     })
 }
@@ -159,6 +164,23 @@ fn parse_filter(
         Flag::parse(name).ok_or_else(|| unknown("flag", name, all()))
     };
     Ok((state.map(parse_state).transpose()?, flag.map(parse_flag).transpose()?))
+}
+
+/// Prints the orders that a text names. Errors: there is none.
+async fn find(reads: &Reads<'_>, what: &str, output: &OutputArgs) -> anyhow::Result<()> {
+    let found = reads.search(&SearchOrders { what: what.to_owned() }).await?;
+    if found.orders.is_empty() {
+        return Err(Fixable::error(
+            format!("no order is named {what}"),
+            "write its id, PARTNER/MERCHANT/ORDER, the shop's reference, or the partner's \
+             reference of a payment, whole as it is written there",
+        ));
+    }
+    listing::print(output.output, found.orders)?;
+    if found.has_more {
+        output::error_line("there are more orders of this name");
+    }
+    Ok(())
 }
 
 /// Prints the orders page by page, up to the limit.

@@ -163,6 +163,9 @@ fn orders_are_read_alike_here_and_through_the_admin_listener() {
         &["order", "list", "--output", "csv"],
         &["order", "list", "--output", "json", "--state", "PAID"],
         &["order", "list", "--limit", "2"],
+        &["order", "list", "--newest", "--limit", "2"],
+        &["order", "find", &first],
+        &["order", "find", listed[1]["orderId"].as_str().expect("an id"), "--output", "json"],
         &["order", "list", "--flag", "DOUBLE_PAYMENT"],
         &["order", "stuck"],
         &["order", "show", &first],
@@ -178,6 +181,20 @@ fn orders_are_read_alike_here_and_through_the_admin_listener() {
     ] {
         away.prints_as(&system, command);
     }
+    for name in ["reference", "sessionRef", "paymentRef"] {
+        let name = listed[1][name].as_str().expect("a reference");
+        let found = away.payfold(&["order", "find", name, "--output", "json"]).rows();
+        assert_eq!(
+            found.iter().map(order).collect::<Vec<_>>(),
+            std::slice::from_ref(&second),
+            "{name}"
+        );
+    }
+    away.payfold(&["order", "find", "none"]).fails(&["no order is named none"]);
+    let newest = away.payfold(&["order", "list", "--newest", "--output", "json"]).rows();
+    let times =
+        |rows: &[Value]| rows.iter().map(|row| row["firstSeen"].clone()).collect::<Vec<_>>();
+    assert_eq!(times(&newest), times(&listed).into_iter().rev().collect::<Vec<_>>());
     let none = ["order", "show", "sandbox/DEMO/none"];
     away.payfold(&none).fails(&["order sandbox/DEMO/none does not exist"]);
     away.payfold(&["order", "list", "--after", "no cursor"]).fails(&["cursor"]);

@@ -77,7 +77,7 @@ impl From<Order> for OrderRow {
     }
 }
 
-/// Which orders to list, by their first-seen time, the newest last.
+/// Which orders to list, by their first-seen time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListOrders {
@@ -88,8 +88,11 @@ pub struct ListOrders {
     /// Only orders with an open critical flag.
     #[serde(default)]
     pub critical: bool,
-    /// Only orders with this reference of the shop: all of them, on one page.
+    /// Only orders with this reference of the shop: all of them, on one page, in no order.
     pub reference: Option<Reference>,
+    /// Whether the newest come first. Otherwise they come last.
+    #[serde(default)]
+    pub newest_first: bool,
     /// Only orders first seen at this time or later.
     pub since: Option<Time>,
     /// Only orders first seen before this time.
@@ -137,7 +140,10 @@ impl Reader {
         let Some(reference) = &asked.reference else {
             let until = asked.before.unwrap_or(Time::from_unix_nanos(i64::MAX));
             let from = asked.since.unwrap_or(Time::from_unix_nanos(i64::MIN));
-            let scan = Scan::Created { from, until };
+            let scan = match asked.newest_first {
+                true => Scan::Newest { from, until },
+                false => Scan::Created { from, until },
+            };
             let range = Range { limit: asked.limit, after: asked.after.as_deref() };
             let (orders, next) = self.rows_of(scan, range, &keep).await?;
             return Ok(OrderPage { orders, next });

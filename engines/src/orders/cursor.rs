@@ -59,10 +59,24 @@ pub(super) fn after_time<'a>(
 ) -> Result<(i64, &'a str), EngineError> {
     // No key is empty, so the empty key sorts before the first entry of its instant.
     let first = (from.unix_nanos(), "");
-    let Some(cursor) = after else { return Ok(first) };
+    Ok(after.map(|cursor| place_in(view, cursor)).transpose()?.map_or(first, |at| at.max(first)))
+}
+
+/// The (unix nanoseconds, key) that a page of a time view starts before, read backwards: the
+/// cursor's entry, or `until` if that is earlier. Errors: `Invalid`.
+pub(super) fn before_time<'a>(
+    view: &str,
+    after: Option<&'a Cursor>,
+    until: Time,
+) -> Result<(i64, &'a str), EngineError> {
+    let last = (until.unix_nanos(), "");
+    Ok(after.map(|cursor| place_in(view, cursor)).transpose()?.map_or(last, |at| at.min(last)))
+}
+
+/// The (unix nanoseconds, key) that a cursor names in a time view. Errors: `Invalid`.
+fn place_in<'a>(view: &str, cursor: &'a Cursor) -> Result<(i64, &'a str), EngineError> {
     let (time, key) = rest_of(view, cursor)?.split_once('/').ok_or_else(|| bad(cursor))?;
-    let time = time.parse().map_err(|_| bad(cursor))?;
-    Ok(first.max((time, key)))
+    Ok((time.parse().map_err(|_| bad(cursor))?, key))
 }
 
 /// The order id after which a page of the reference or provider-ref view starts. Errors: `Invalid`.

@@ -69,6 +69,13 @@ pub async fn walks_times(bed: &dyn Bed) {
         add(&*store, written).await;
         yields(&*store, scan, &inside).await;
     }
+    let mut newest_first = ["p/M/z", "p/A/b", "p/M/a", "p/M/c"]
+        .into_iter()
+        .zip([10, 20, 20, 29])
+        .map(|(name, ms)| entry(name, &ViewEntry::Created(time(ms))))
+        .collect::<Vec<_>>();
+    newest_first.reverse();
+    yields(&*store, Scan::Newest { from, until }, &newest_first).await;
 }
 
 /// A time view can be scanned from the first possible instant to the last, with many entries at one
@@ -90,10 +97,18 @@ pub async fn walks_any_stretch_of_time(bed: &dyn Bed) {
         })
         .collect();
     add(&*store, all.clone()).await;
+    let created_at = |(key, view): Entry| match view {
+        ViewEntry::Deadline(time) => (key, ViewEntry::Created(time)),
+        other => (key, other),
+    };
+    add(&*store, all.iter().cloned().map(created_at).collect()).await;
     all.sort_by_key(|(key, view)| (view.clone(), key.to_string()));
     let (from, until) = (Time::from_unix_nanos(i64::MIN), Time::from_unix_nanos(i64::MAX));
     for limit in [7, 64, 500] {
         assert_eq!(walk(&*store, &Scan::Deadline { from, until }, limit).await, all, "by {limit}");
+        let newest = walk(&*store, &Scan::Newest { from, until }, limit).await;
+        let backwards: Vec<_> = all.iter().rev().cloned().map(created_at).collect();
+        assert_eq!(newest, backwards, "the newest by {limit}");
     }
     let late = Time::from_unix_nanos(base + 2);
     let last = Time::from_unix_nanos(base + 37 * minute);
@@ -103,8 +118,11 @@ pub async fn walks_any_stretch_of_time(bed: &dyn Bed) {
         .collect();
     assert_eq!(expected.len(), 120);
     yields(&*store, Scan::Deadline { from: late, until: last }, &expected).await;
+    let newest: Vec<_> = expected.into_iter().rev().map(created_at).collect();
+    yields(&*store, Scan::Newest { from: late, until: last }, &newest).await;
     for (from, until) in [(last, late), (late, late)] {
         yields(&*store, Scan::Deadline { from, until }, &[]).await;
+        yields(&*store, Scan::Newest { from, until }, &[]).await;
     }
 }
 

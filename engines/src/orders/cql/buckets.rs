@@ -5,14 +5,13 @@
 //! list misses no entry.
 
 use payfold_schemas::digest::Digest;
-use payfold_schemas::time::Time;
 use scylla::statement::prepared::PreparedStatement;
 
 use super::link::Link;
 use super::recent::RecentWrites;
 use super::timestamp;
 use crate::EngineError;
-use crate::orders::ViewEntry;
+use crate::orders::time_view::{Direction, TimeView};
 
 /// How many partitions of the database one bucket is spread over.
 pub(super) const SHARDS: u8 = 8;
@@ -22,30 +21,6 @@ const NANOS_PER_S: i64 = 1_000_000_000;
 
 /// How many buckets are remembered as listed, some eight weeks of them.
 const LISTED_MAX: usize = 1 << 13;
-
-/// The views that are sorted by time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum TimeView {
-    Created,
-    Deadline,
-}
-
-impl TimeView {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Deadline => "deadline",
-        }
-    }
-
-    pub(super) fn entry(self, nanos: i64) -> ViewEntry {
-        let time = Time::from_unix_nanos(nanos);
-        match self {
-            Self::Created => ViewEntry::Created(time),
-            Self::Deadline => ViewEntry::Deadline(time),
-        }
-    }
-}
 
 /// The bucket of an instant, named by its first second (Unix time).
 pub(super) fn bucket_of(nanos: i64) -> i64 {
@@ -62,6 +37,7 @@ pub(super) fn shard_of(key: &str) -> i8 {
 pub(super) struct Buckets {
     insert: PreparedStatement,
     select: PreparedStatement,
+    select_newest: PreparedStatement,
     listed: RecentWrites<(TimeView, i64)>,
 }
 
@@ -72,11 +48,16 @@ impl Buckets {
             "INSERT INTO {table} (name, bucket) VALUES (?, ?) USING TIMESTAMP {}",
             timestamp::OF_ENTRIES
         );
-        let select = format!(
-            "SELECT bucket FROM {table} WHERE name = ? AND bucket >= ? AND bucket <= ? LIMIT ?"
-        );
-        let (insert, select) = (link.prepare(&insert).await?, link.prepare(&select).await?);
-        Ok(Self { insert, select, listed: RecentWrites::new(LISTED_MAX) })
+        let insert = link.prepare(&insert).await?;
+        let select = |order| {
+            format!(
+                "SELECT bucket FROM {table} WHERE name = ? AND bucket >= ? AND bucket <= ?
+                 ORDER BY bucket {order} LIMIT ?"
+            )
+        };
+        let select_newest = link.prepare(&select("DESC")).await?;
+        let select = link.prepare(&select("ASC")).await?;
+        Ok(Self { insert, select, select_newest, listed: RecentWrites::new(LISTED_MAX) })
     }
 
     /// Adds buckets to the list. Must come before an entry is written to one of them.
@@ -93,25 +74,32 @@ impl Buckets {
         Ok(())
     }
 
-    /// Reads up to `limit` existing buckets from `first` to `last`.
+    /// Reads up to `limit` existing buckets from `first` to `last`, in this direction.
     pub(super) async fn between(
         &self,
         link: &Link,
-        view: TimeView,
+        (view, direction): (TimeView, Direction),
         (first, last): (i64, i64),
         limit: usize,
     ) -> Result<Vec<i64>, EngineError> {
+        let (statement, first, last) = match direction {
+            Direction::OldestFirst => (&self.select, first, last),
+            Direction::NewestFirst => (&self.select_newest, last, first),
+        };
         let limit = i32::try_from(limit).unwrap_or(i32::MAX);
-        let rows = link.read(&self.select, (view.name(), first, last, limit)).await?;
+        let rows = link.read(statement, (view.name(), first, last, limit)).await?;
         let rows = rows.rows::<(i64,)>().map_err(|error| link.undecodable(&error))?;
         rows.map(|row| row.map(|(bucket,)| bucket).map_err(|error| link.undecodable(&error)))
             .collect()
     }
 }
 
-/// The bucket after this one.
-pub(super) fn next(bucket: i64) -> i64 {
-    bucket.saturating_add(BUCKET_S)
+/// The bucket after this one in a direction.
+pub(super) fn next(bucket: i64, direction: Direction) -> i64 {
+    match direction {
+        Direction::OldestFirst => bucket.saturating_add(BUCKET_S),
+        Direction::NewestFirst => bucket.saturating_sub(BUCKET_S),
+    }
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ impl Names {
             Scan::Nonce(partner, merchant, nonce) => {
                 return self.by_nonce(link, ((partner, merchant), nonce), after, fetch).await;
             }
-            Scan::Created { .. } | Scan::Deadline { .. } => {
+            Scan::Created { .. } | Scan::Newest { .. } | Scan::Deadline { .. } => {
                 unreachable!("time views are walked by their buckets")
             }
         };

@@ -4,15 +4,15 @@
 
 use futures_util::future::try_join_all;
 use payfold_schemas::ids::OrderKey;
-use payfold_schemas::time::Time;
 use scylla::statement::prepared::PreparedStatement;
 
-use super::buckets::{self, Buckets, SHARDS, TimeView, bucket_of};
+use super::buckets::{self, Buckets, SHARDS, bucket_of};
 use super::link::Link;
 use super::name_views::Names;
 use super::view_entry::{CHUNK_ROWS_MAX, unreadable};
 use crate::EngineError;
 use crate::orders::cursor::{self, Entries};
+use crate::orders::time_view::{Direction, TimeView, TimeWalk};
 use crate::orders::{Cursor, Page, Scan};
 
 /// How many buckets are read at once, at most. A scan starts with one and doubles the number while
@@ -25,26 +25,32 @@ type TimeEntry = (i64, String);
 /// The statements that read views.
 pub(super) struct Scans {
     created: PreparedStatement,
+    newest: PreparedStatement,
     deadline: PreparedStatement,
     names: Names,
 }
 
 impl Scans {
     pub(super) async fn prepare(link: &Link, build: u32) -> Result<Self, EngineError> {
-        let by_time = async |view: TimeView| {
-            // Both bounds have two columns, because CQL can't mix them with a bound of one column.
-            // No key is empty, so (until, '') sorts before every entry of that instant.
+        // Both bounds have two columns, because CQL can't mix them with a bound of one column. No
+        // key is empty, so (until, '') sorts before every entry of that instant.
+        let (forwards, backwards) = (
+            "(at, key) > (?, ?) AND (at, key) < (?, '') ORDER BY at, key",
+            "(at, key) < (?, ?) AND (at, key) >= (?, '') ORDER BY at DESC, key DESC",
+        );
+        let by_time = async |view: TimeView, range: &str| {
             link.prepare(&format!(
                 "SELECT at, key FROM {}.view_{}_g{build} WHERE bucket = ? AND shard = ?
-                 AND (at, key) > (?, ?) AND (at, key) < (?, '') LIMIT ?",
+                 AND {range} LIMIT ?",
                 link.keyspace,
                 view.name()
             ))
             .await
         };
         Ok(Self {
-            created: by_time(TimeView::Created).await?,
-            deadline: by_time(TimeView::Deadline).await?,
+            created: by_time(TimeView::Created, forwards).await?,
+            newest: by_time(TimeView::Created, backwards).await?,
+            deadline: by_time(TimeView::Deadline, forwards).await?,
             names: Names::prepare(link, build).await?,
         })
     }
@@ -58,15 +64,10 @@ impl Scans {
         limit: usize,
     ) -> Result<Page, EngineError> {
         let fetch = cursor::fetch_count(limit)?;
-        let walk = match scan {
-            Scan::Created { from, until } => (TimeView::Created, *from, *until),
-            Scan::Deadline { from, until } => (TimeView::Deadline, *from, *until),
-            Scan::Reference(..) | Scan::ProviderRef(..) | Scan::Nonce(..) => {
-                let entries = self.names.scan(link, scan, after, fetch).await?;
-                return Ok(cursor::page(entries, limit));
-            }
+        let entries = match TimeWalk::of(scan, after)? {
+            Some(walk) => self.by_time(link, buckets, &walk, fetch).await?,
+            None => self.names.scan(link, scan, after, fetch).await?,
         };
-        let entries = self.by_time(link, buckets, (walk, after), fetch).await?;
         Ok(cursor::page(entries, limit))
     }
 
@@ -74,20 +75,22 @@ impl Scans {
         &self,
         link: &Link,
         buckets: &Buckets,
-        ((view, from, until), after): ((TimeView, Time, Time), Option<&Cursor>),
+        walk: &TimeWalk<'_>,
         fetch: usize,
     ) -> Result<Entries, EngineError> {
-        let (at, key) = cursor::after_time(view.name(), after, from)?;
-        let (start, until) = ((at, key.to_owned()), until.unix_nanos());
+        let TimeWalk { view, direction, start: (at, _), end } = *walk;
+        let (is_empty, last) = match direction {
+            Direction::OldestFirst => (at >= end, bucket_of(end.saturating_sub(1))),
+            Direction::NewestFirst => (at < end, bucket_of(end)),
+        };
         let mut entries = Entries::new();
         let (mut first, mut ahead) = (bucket_of(at), 1);
-        while at < until && entries.len() < fetch {
-            let last = bucket_of(until - 1);
-            let found = buckets.between(link, view, (first, last), ahead).await?;
+        while !is_empty && entries.len() < fetch {
+            let found = buckets.between(link, (view, direction), (first, last), ahead).await?;
             let Some(latest) = found.last() else { break };
-            first = buckets::next(*latest);
+            first = buckets::next(*latest, direction);
             let (more, left) = (found.len() == ahead, fetch - entries.len());
-            let read = |bucket| self.bucket(link, (view, bucket), (&start, until), left);
+            let read = |bucket| self.bucket(link, walk, bucket, left);
             let read = link.in_order(found.into_iter().map(read)).await?;
             for (at, key) in read.into_iter().flatten().take(left) {
                 entries.push((
@@ -107,39 +110,50 @@ impl Scans {
     async fn bucket(
         &self,
         link: &Link,
-        (view, bucket): (TimeView, i64),
-        (start, until): (&TimeEntry, i64),
+        walk: &TimeWalk<'_>,
+        bucket: i64,
         want: usize,
     ) -> Result<Vec<TimeEntry>, EngineError> {
-        let statement = match view {
-            TimeView::Created => &self.created,
-            TimeView::Deadline => &self.deadline,
-        };
-        let (mut found, mut start) = (Vec::new(), start.clone());
+        let TimeWalk { direction, start: (at, key), end, .. } = *walk;
+        let statement = self.statement(walk);
+        let (mut found, mut start) = (Vec::new(), (at, key.to_owned()));
         loop {
             let left = want - found.len();
             let rows = rows_per_shard(left);
             let shards = (0..SHARDS).map(async |shard| {
                 let shard = i8::try_from(shard).expect("there are fewer than 128 shards");
                 let limit = i32::try_from(rows).expect("it is at most CHUNK_ROWS_MAX");
-                let values = (bucket, shard, start.0, &start.1, until, limit);
+                let values = (bucket, shard, start.0, &start.1, end, limit);
                 let rows = link.read(statement, values).await?;
                 let rows = rows.rows::<TimeEntry>().map_err(|error| link.undecodable(&error))?;
                 rows.collect::<Result<Vec<_>, _>>().map_err(|error| link.undecodable(&error))
             });
             let shards = try_join_all(shards).await?;
-            // A shard that returned its full number of rows may have more after its last one, so
-            // entries beyond the smallest such last row are not known to be next in order.
+            // A shard that returned its full number of rows may have more behind its last one, so
+            // entries behind the first such last row are not known to be next in order.
+            let compare = |one: &TimeEntry, other: &TimeEntry| direction.compare(one, other);
             let full = shards.iter().filter(|shard| shard.len() == rows);
-            let bound = full.filter_map(|shard| shard.last()).min().cloned();
+            let lasts = full.filter_map(|shard| shard.last());
+            let bound = lasts.min_by(|one, other| compare(one, other)).cloned();
             let mut merged: Vec<_> = shards.into_iter().flatten().collect();
-            merged.sort_unstable();
-            merged.retain(|place| bound.as_ref().is_none_or(|bound| place <= bound));
+            merged.sort_unstable_by(compare);
+            merged.retain(|at| bound.as_ref().is_none_or(|bound| compare(at, bound).is_le()));
             merged.truncate(left);
             found.extend(merged);
             match (bound, found.last()) {
                 (Some(_), Some(last)) if found.len() < want => start = last.clone(),
                 _ => return Ok(found),
+            }
+        }
+    }
+
+    fn statement(&self, walk: &TimeWalk<'_>) -> &PreparedStatement {
+        match (walk.view, walk.direction) {
+            (TimeView::Created, Direction::OldestFirst) => &self.created,
+            (TimeView::Created, Direction::NewestFirst) => &self.newest,
+            (TimeView::Deadline, Direction::OldestFirst) => &self.deadline,
+            (TimeView::Deadline, Direction::NewestFirst) => {
+                unreachable!("no scan lists deadlines backwards")
             }
         }
     }

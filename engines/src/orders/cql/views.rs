@@ -10,12 +10,13 @@ use payfold_schemas::ids::OrderKey;
 use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 
-use super::buckets::{Buckets, TimeView, bucket_of, shard_of};
+use super::buckets::{Buckets, bucket_of, shard_of};
 use super::link::Link;
 use super::recent::RecentWrites;
 use super::timestamp;
 use crate::EngineError;
 use crate::orders::ViewEntry;
+use crate::orders::time_view::TimeView;
 
 /// How many entries are remembered as written, 32 bytes each.
 const WRITTEN_MAX: usize = 1 << 16;

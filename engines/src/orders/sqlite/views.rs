@@ -3,12 +3,12 @@
 
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::{MerchantCode, OrderId, OrderKey, PartnerCode};
-use payfold_schemas::time::Time;
 use rusqlite::{Connection, Row, ToSql, params};
 
 use super::layout::LAYOUT;
 use crate::EngineError;
 use crate::orders::cursor::{self, Entries};
+use crate::orders::time_view::{Direction, TimeWalk};
 use crate::orders::{Cursor, Page, Scan, ViewEntry};
 use crate::sqlite::seam_error;
 
@@ -61,12 +61,12 @@ pub(super) fn scan(
     limit: usize,
 ) -> Result<Page, EngineError> {
     let fetch = cursor::fetch_count(limit)?;
+    if let Some(walk) = TimeWalk::of(scan, after)? {
+        return Ok(cursor::page(by_time(connection, &walk, fetch)?, limit));
+    }
     let entries = match scan {
-        Scan::Created { from, until } => {
-            by_time(connection, "created", (*from, *until), after, fetch)?
-        }
-        Scan::Deadline { from, until } => {
-            by_time(connection, "deadline", (*from, *until), after, fetch)?
+        Scan::Created { .. } | Scan::Newest { .. } | Scan::Deadline { .. } => {
+            unreachable!("time views are walked")
         }
         Scan::Reference(partner, merchant, text) => {
             let (view, name) = ("reference", text.as_str());
@@ -87,25 +87,19 @@ pub(super) fn scan(
 
 fn by_time(
     connection: &Connection,
-    view: &str,
-    (from, until): (Time, Time),
-    after: Option<&Cursor>,
+    walk: &TimeWalk<'_>,
     limit: usize,
 ) -> Result<Entries, EngineError> {
-    let start = cursor::after_time(view, after, from)?;
-    let sql = format!(
-        "SELECT time, key FROM view_{view}_g{LAYOUT} WHERE (time, key) > (?, ?) AND time < ?
-         ORDER BY time, key LIMIT ?"
-    );
-    let entry_of = |time| match view {
-        "created" => ViewEntry::Created(time),
-        _ => ViewEntry::Deadline(time),
+    let TimeWalk { view, direction, start, end } = *walk;
+    let range = match direction {
+        Direction::OldestFirst => "(time, key) > (?, ?) AND time < ? ORDER BY time, key",
+        Direction::NewestFirst => "(time, key) < (?, ?) AND time >= ? ORDER BY time DESC, key DESC",
     };
-    let values = params![start.0, start.1, until.unix_nanos(), sql_limit(limit)];
-    collect(connection, &sql, values, |row| {
-        let time = Time::from_unix_nanos(row.get(0).map_err(seam_error)?);
+    let sql = format!("SELECT time, key FROM view_{}_g{LAYOUT} WHERE {range} LIMIT ?", view.name());
+    collect(connection, &sql, params![start.0, start.1, end, sql_limit(limit)], |row| {
         let key = row.get_ref(1).and_then(|key| Ok(key.as_str()?)).map_err(seam_error)?;
-        Ok((OrderKey::parse(key).map_err(unreadable)?, entry_of(time)))
+        let entry = view.entry(row.get(0).map_err(seam_error)?);
+        Ok((OrderKey::parse(key).map_err(unreadable)?, entry))
     })
 }
 
