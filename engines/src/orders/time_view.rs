@@ -1,8 +1,6 @@
 //! Owns the views that are sorted by time, and the walks along them. Invariant: a walk starts right
 //! behind the entry that its cursor names, whatever was added meanwhile, and stays in its window.
 
-use std::cmp::Ordering;
-
 use payfold_schemas::time::Time;
 
 use super::cursor::{after_time, before_time};
@@ -38,16 +36,6 @@ impl TimeView {
 pub(super) enum Direction {
     OldestFirst,
     NewestFirst,
-}
-
-impl Direction {
-    /// Compares what a walk comes to earlier and later.
-    pub(super) fn compare<T: Ord>(self, one: &T, other: &T) -> Ordering {
-        match self {
-            Self::OldestFirst => one.cmp(other),
-            Self::NewestFirst => other.cmp(one),
-        }
-    }
 }
 
 /// A walk along a time view.

@@ -131,7 +131,10 @@ impl Scans {
             let shards = try_join_all(shards).await?;
             // A shard that returned its full number of rows may have more behind its last one, so
             // entries behind the first such last row are not known to be next in order.
-            let compare = |one: &TimeEntry, other: &TimeEntry| direction.compare(one, other);
+            let compare = |one: &TimeEntry, other: &TimeEntry| match direction {
+                Direction::OldestFirst => one.cmp(other),
+                Direction::NewestFirst => other.cmp(one),
+            };
             let full = shards.iter().filter(|shard| shard.len() == rows);
             let lasts = full.filter_map(|shard| shard.last());
             let bound = lasts.min_by(|one, other| compare(one, other)).cloned();
