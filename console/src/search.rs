@@ -4,6 +4,7 @@ use actix_web::web::Query;
 use actix_web::{Error, HttpResponse};
 use maud::html;
 use payfold_api::reads::SEARCH;
+use payfold_report::text::isolated;
 use payfold_views::search::SearchOrders;
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +38,7 @@ pub(crate) async fn find(visit: Visit, sought: Query<Sought>) -> Result<HttpResp
     Ok(visit.answer("Search", &found, || {
         html! {
             (freshness)
-            h1 { "Orders named “" bdi { (what) } "”" }
+            h1 { "Orders named “" (isolated(&what)) "”" }
             @if found.orders.is_empty() {
                 p {
                     "There is none. The search takes an order's id, or partner/merchant code/id; "

@@ -4,6 +4,7 @@ pub mod apart;
 mod builds;
 mod days;
 pub mod decisions;
+mod hostile;
 mod lists;
 mod overview;
 mod partners;
@@ -122,7 +123,9 @@ fn an_order_is_found_by_what_a_person_has_of_it() {
     let visitor = Visitor::log_in(&system, &first_code(system.home()));
     let page = visitor.json("/orders").json();
     let token = format!("authorization: Bearer {}\r\n", system.home().data_file("admin.token"));
-    let listed = system.ask_admin(&request("GET /v1/orders?limit=100", &token, None)).json();
+    let listed = system
+        .ask_admin(&request("GET /v1/orders?limit=100&newestFirst=true", &token, None))
+        .json();
     assert_eq!(page, listed, "the page has what the admin listener answers");
     let order = &listed["orders"][0];
     let text = |name: &str| order[name].as_str().expect("a text");

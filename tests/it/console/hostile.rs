@@ -1,0 +1,63 @@
+//! What partners, payers and people write is text on every page of the console.
+
+use serde_json::json;
+
+use super::{ORIGIN, Visitor, first_code};
+use crate::support::demo::Demo;
+use crate::support::notice::Notice;
+
+/// A text that would run, and turn the rest of its line round.
+const HOSTILE: &str = "<script>alert(1)</script>\u{202e}'\"><img src=x onerror=alert(2)>";
+/// The part of it that an id may have.
+const IN_ASCII: &str = "<script>alert(1)</script>'\"><img src=x onerror=alert(2)>";
+
+/// Asserts that a page shows the text as text.
+#[track_caller]
+fn assert_is_text(page: &str) {
+    assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "{page}");
+    for live in ["<script>", "<img src=x", "\u{202e}"] {
+        assert!(!page.contains(live), "{live:?}: {page}");
+    }
+}
+
+#[test]
+fn what_partners_and_people_write_is_text() {
+    let demo = Demo::boot();
+    let system = &demo.system;
+    let token = system.home().data_file("demo.key");
+    let payment = json!({
+        "partner": "sandbox", "reference": IN_ASCII, "amount": 150_000, "currency": "VND",
+        "description": HOSTILE,
+    });
+    let made = system.create_payment(&token, "k-1", &payment);
+    assert_eq!(made.status, 201, "{}", made.text());
+    let order = made.json()["orderId"].as_str().expect("an id").to_owned();
+    let long = format!("{IN_ASCII}{}", "x".repeat(255 - IN_ASCII.len()));
+    demo.pay(&order, &long);
+    system.order_when(["sandbox", "DEMO", &order], |order| order["state"] == "PAID");
+
+    let huge = format!("{HOSTILE}{}", "x".repeat(12_000));
+    let unfit = Notice::paid("DEMO", &order, &huge).signed(&demo.secret);
+    let answer = system.post_ipn(&unfit);
+    assert_eq!(answer.status, 400, "{}", answer.text());
+    let list = ["quarantine", "list", "--output", "jsonl"];
+    let kept = system.payfold(&list).json_lines();
+    let position = kept[0]["position"].as_str().expect("a position");
+
+    let visitor = Visitor::log_in(system, &first_code(system.home()));
+    let search = "/search?what=%3Cscript%3Ealert(1)%3C%2Fscript%3E%E2%80%AE%3Cimg%20src=x%3E";
+    for path in ["/orders", &format!("/orders/sandbox/DEMO/{order}"), search] {
+        assert_is_text(&visitor.get(path).text());
+    }
+    let bytes = format!("/bytes/quarantine/{position}");
+    let reason = "%3Cscript%3Ealert(1)%3C/script%3E%E2%80%AE%3Cimg+src=x%3E";
+    let fields = format!("post_token={}&reason={reason}", visitor.post_token());
+    let read = visitor.send(&bytes, ORIGIN, &fields);
+    assert_eq!(read.status, 200, "{}", read.text());
+    assert_is_text(&read.text());
+    assert_is_text(&visitor.get("/people").text());
+    for path in ["/quarantine", &format!("/quarantine/{position}")] {
+        let page = visitor.get(path).text();
+        assert!(!page.contains("<script>") && page.len() < 100_000, "{path}: {page}");
+    }
+}
