@@ -112,7 +112,8 @@ impl Watched<'_> {
             match problem {
                 Some(ProcessProblem::NoAnswer(why)) => {
                     let what = format!("The process at {url} does not answer: {why}");
-                    alerts.push(Alert::page("Down", what, "read the last ERROR line of its log"));
+                    let first = "see whether it runs; the last ERROR line of its log says why not";
+                    alerts.push(Alert::page("Down", what, first));
                 }
                 Some(ProcessProblem::Refused(said)) => {
                     let what = format!("The process at {url} does not say how it is: {said}");
@@ -336,19 +337,13 @@ impl Watched<'_> {
 
     /// The critical flags of the last day.
     fn flags_raised(&self) -> Option<Alert> {
-        let mut raised = BTreeMap::<&str, u64>::new();
-        for (flag, more) in self.system.states().flat_map(|state| &state.flags_raised) {
-            *raised.entry(flag).or_default() += more;
-        }
-        let flags: Vec<_> =
-            raised.into_iter().map(|(flag, orders)| format!("{} {flag}", count(orders))).collect();
+        let flags: Vec<_> = (self.system.flags_raised().into_iter())
+            .map(|(flag, orders)| format!("{} {flag}", count(orders)))
+            .collect();
         let what = format!("Critical flags that orders got in the last day: {}", flags.join(", "));
         let first = "see which are still open, among the orders of the last eight days";
-        // Orders are listed by when they were seen first, and may be older than their flags.
-        let since = self.now.plus_ms(-8 * 86_400_000).to_rfc3339();
-        let page = format!("/orders?flag={CRITICAL}&since={since}");
         let alert = Alert::ticket("OrderFlagsRaised", what, first);
-        (!flags.is_empty()).then(|| alert.on(page))
+        (!flags.is_empty()).then(|| alert.on(path_of_critical(self.now)))
     }
 
     fn quarantined(&self) -> Option<Alert> {
@@ -369,6 +364,13 @@ impl Watched<'_> {
         let alert = Alert::ticket("SignedQuarantine", what, first);
         (!page.notices.is_empty() || page.next.is_some()).then(|| alert.on("/quarantine"))
     }
+}
+
+/// The list of orders of the last eight days with an open critical flag. Orders are listed by when
+/// they were seen first, and may be older than their flags.
+pub(crate) fn path_of_critical(now: Time) -> String {
+    let since = now.plus_ms(-8 * 86_400_000).to_rfc3339();
+    format!("/orders?flag={CRITICAL}&since={since}")
 }
 
 /// A count that a metric has.

@@ -238,13 +238,17 @@ fn outweigh(known: &mut Option<CallError>, error: CallError) {
     }
 }
 
-/// The error with its causes. The URL in it has no token, but may have what a person searched for.
+/// The error with its causes; the last of them if there was no connection, which is all there is to
+/// it. The URL in it has no token, but may have what a person searched for.
 fn said(error: &reqwest::Error) -> String {
     let mut said = error.to_string();
     let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        said = format!("{said}: {error}");
-        cause = error.source();
+    while let Some(error_below) = cause {
+        said = match error.is_connect() {
+            true => error_below.to_string(),
+            false => format!("{said}: {error_below}"),
+        };
+        cause = error_below.source();
     }
     said
 }

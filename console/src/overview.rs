@@ -11,7 +11,7 @@ use payfold_views::quarantine::{ListNotices, NoticePage};
 use serde::Serialize;
 use tokio::time::timeout;
 
-use crate::alerts::{Alert, Urgency, Watched};
+use crate::alerts::{Alert, Urgency, Watched, path_of_critical};
 use crate::client::EACH_MAX;
 use crate::failure;
 use crate::help::runbook;
@@ -120,6 +120,15 @@ impl Overview {
                         @if self.system.runs("ingest") {
                             (count(accepted)) " accepted, " (count(refused)) " refused"
                         } @else { "unknown" }
+                    }
+                }
+                div {
+                    dt { "Critical flags of the last day" }
+                    dd {
+                        @if self.system.runs("projector") {
+                            (count(self.system.flags_raised().into_values().sum()))
+                        } @else { "unknown" }
+                        small { a href=(path_of_critical(self.now)) { "orders with an open one" } }
                     }
                 }
                 div {

@@ -118,6 +118,15 @@ impl System {
         self.processes.iter().filter_map(|process| process.state.as_ref())
     }
 
+    /// How many orders got each critical flag in the last day.
+    pub(crate) fn flags_raised(&self) -> BTreeMap<&str, u64> {
+        let mut raised = BTreeMap::new();
+        for (flag, more) in self.states().flat_map(|state| &state.flags_raised) {
+            *raised.entry(&**flag).or_default() += more;
+        }
+        raised
+    }
+
     /// Whether every process that answers says how it is.
     pub(crate) fn all_say(&self) -> bool {
         let is_refused =

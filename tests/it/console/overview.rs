@@ -52,9 +52,13 @@ fn the_first_page_has_what_needs_somebody() {
     let of_raised = visitor.json(raised["page"].as_str().expect("a page")).json();
     assert!(of_raised["orders"].as_array().is_some_and(|orders| orders.len() == 4), "{raised}");
     let text = visitor.get("/").text();
-    for said in
-        ["What needs somebody", "At risk by open findings: ", "href=\"/quarantine\"", "works"]
-    {
+    for said in [
+        "What needs somebody",
+        "At risk by open findings: ",
+        "href=\"/quarantine\"",
+        "works",
+        "<dt>Critical flags of the last day</dt><dd>4<",
+    ] {
         assert!(text.contains(said), "{said}: {text}");
     }
 }
@@ -105,6 +109,9 @@ fn a_process_that_does_not_answer_is_named() {
     let visitor = Visitor::log_in(&apart, &token);
     let page = visitor.json("/").json();
     assert_eq!(needs(&page), ["Down"], "{page}");
+    let why = page["alerts"][0]["what"].as_str().expect("a text");
+    let said = "The process at http://127.0.0.1:1 does not answer: Connection refused";
+    assert!(why.starts_with(said), "{why}");
     let url = |at: usize| page["processes"][at]["url"].as_str().expect("an address");
     assert_eq!([url(0), url(1)].join(","), admin_urls);
     system.kill();
@@ -129,6 +136,9 @@ fn orders_that_nothing_folds_are_not_shown_as_if_up_to_date() {
         let said = "Orders are not up to date: nothing that answers folds";
         assert!(page.status == 200 && page.text().contains(said), "{path}: {}", page.text());
     }
+    let flags = "<dt>Critical flags of the last day</dt><dd>unknown<";
+    let overview = visitor.get("/").text();
+    assert!(overview.contains(flags), "{overview}");
     let names = needs(&visitor.json("/").json()).join(" ");
     assert!(names.starts_with("ProjectorBehindOrHalted"), "{names}");
     let builds = visitor.get("/builds");
