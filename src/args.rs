@@ -258,7 +258,7 @@ pub(crate) enum OrderCommand {
     /// Find orders by the order's id, the shop's reference or the partner's
     #[command(after_help = "Example: payfold order find cart-1001")]
     Find {
-        /// The id or reference as it is on a receipt, in a log line or in the partner's portal
+        /// The id or PARTNER/MERCHANT/ORDER, the shop's reference, or the partner's: whole
         what: String,
         #[command(flatten)]
         output: OutputArgs,

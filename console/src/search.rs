@@ -47,7 +47,7 @@ pub(crate) async fn find(visit: Visit, sought: Query<Sought>) -> Result<HttpResp
                 }
             } @else {
                 (orders_table(&found.orders))
-                @if found.has_more { p { "There are more orders of this name than are shown." } }
+                @if found.has_more { p { "Older orders have this name, too." } }
             }
         }
     }))

@@ -108,7 +108,7 @@ pub enum Scan {
         /// The instant after the last.
         until: Time,
     },
-    /// The same from the other end: the newest first. Cursors are those of `Created`.
+    /// The same from the other end: the newest first.
     Newest {
         /// The first instant.
         from: Time,

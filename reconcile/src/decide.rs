@@ -266,7 +266,9 @@ pub(super) async fn open_flag(
     let refused = |problem: String| Err(ReconcileError::Refused(problem));
     let rows = shared.storage.load(std::slice::from_ref(order)).await?;
     let Some(row) = rows.into_iter().flatten().next() else {
-        return refused(format!("there is no order {order}; `payfold order find` finds it"));
+        return refused(format!(
+            "there is no order {order}; `payfold order find` finds the whole name of an order"
+        ));
     };
     let mut raised: Vec<_> =
         row.summary.flags.iter().filter(|raised| raised.flag == flag).cloned().collect();

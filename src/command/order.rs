@@ -173,12 +173,13 @@ async fn find(reads: &Reads<'_>, what: &str, output: &OutputArgs) -> anyhow::Res
         return Err(Fixable::error(
             format!("no order is named {what}"),
             "write its id, PARTNER/MERCHANT/ORDER, the shop's reference, or the partner's \
-             reference of a payment, whole as it is written there",
+             reference of a payment, whole as it is written there; `payfold trace` finds what is \
+             not folded yet",
         ));
     }
     listing::print(output.output, found.orders)?;
     if found.has_more {
-        output::error_line("there are more orders of this name");
+        output::error_line("older orders have this name, too: `payfold order list --reference`");
     }
     Ok(())
 }

@@ -204,21 +204,21 @@ fn print_banner(loaded: &Loaded, started: &RunningSystem, started_at: Instant) {
 fn print_next_commands(data: &DataDir) {
     let folder = match data.path() == settings::Settings::default().data {
         true => String::new(),
-        false => format!(" --data {}", data.path().display()),
+        false => format!(" --data '{}'", data.path().display()),
     };
     let commands = [
-        ("demo pay", "create, pay, watch PENDING → PAID"),
+        (format!("payfold{folder} demo pay"), "create, pay, watch PENDING → PAID"),
         (
-            "demo pay --count 50 --trouble all",
+            format!("payfold{folder} demo pay --count 50 --trouble all"),
             "retries, wrong order, wrong amounts: see what is flagged",
         ),
-        ("order list", "the orders so far"),
-        ("tail orders", "the events other teams read, as they arrive"),
+        (format!("payfold{folder} order list"), "the orders so far"),
+        (format!("payfold{folder} tail orders"), "the events other teams read, as they arrive"),
+        ("payfold init > payfold.toml".to_owned(), "a configuration of your own"),
     ];
-    let commands = commands.map(|(command, what)| (format!("payfold{folder} {command}"), what));
-    let own = ("payfold init > payfold.toml".to_owned(), "a configuration of your own");
-    for (command, what) in commands.into_iter().chain([own]) {
-        output::notice(&format!("  {command:<43} {what}"));
+    let width = commands.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
+    for (command, what) in commands {
+        output::notice(&format!("  {command:<width$}   {what}"));
     }
 }
 

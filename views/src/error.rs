@@ -12,7 +12,7 @@ use payfold_schemas::record::RecordError;
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// There is no such order.
-    #[error("order {0} does not exist; find it with `payfold order find NAME`")]
+    #[error("order {0} does not exist; `payfold order find` and `payfold trace` find orders")]
     NoOrder(OrderKey),
     /// There is no such notice.
     #[error("quarantine has no notice at {0}; `payfold quarantine list` lists them")]

@@ -88,7 +88,7 @@ pub struct ListOrders {
     /// Only orders with an open critical flag.
     #[serde(default)]
     pub critical: bool,
-    /// Only orders with this reference of the shop: all of them, on one page, in no order.
+    /// Only orders with this reference of the shop: all of them, on one page.
     pub reference: Option<Reference>,
     /// Whether the newest come first. Otherwise they come last.
     #[serde(default)]
@@ -161,6 +161,10 @@ impl Reader {
                     break;
                 }
             }
+        }
+        orders.sort_by_key(|order: &OrderRow| order.first_seen);
+        if asked.newest_first {
+            orders.reverse();
         }
         Ok(OrderPage { orders, next: None })
     }

@@ -67,7 +67,7 @@ impl Reader {
                 rows.extend(keep(order).await?);
                 if rows.len() == limit {
                     let has_more = rest.next().is_some() || next.is_some();
-                    return Ok((rows, has_more.then(|| Cursor::behind(entry).0)));
+                    return Ok((rows, has_more.then(|| scan.cursor_behind(entry).0)));
                 }
             }
             match next {

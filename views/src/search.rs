@@ -1,6 +1,7 @@
 //! Owns the search: the orders that a text names, as people have it on a receipt, in a log line or
 //! in a partner's portal.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use payfold_engines::orders::Scan;
@@ -14,6 +15,8 @@ use crate::reader::Reader;
 
 /// The most orders of an answer.
 const FOUND_MAX: usize = 100;
+/// The most orders that are loaded at once.
+const LOADED_MAX: usize = 500;
 /// The most orders of an account with one reference.
 const NAMED_MAX: usize = 2_000;
 
@@ -29,7 +32,7 @@ pub struct SearchOrders {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FoundOrders {
-    /// The orders, the oldest first.
+    /// The orders, the newest first; the newest of them if there are more.
     pub orders: Vec<OrderRow>,
     /// Whether the text names more orders than these.
     pub has_more: bool,
@@ -51,10 +54,16 @@ impl Reader {
                 keys.extend(page.entries.into_iter().map(|(key, _)| key));
             }
         }
-        let has_more = keys.len() > FOUND_MAX;
-        let found = self.store.load(keys.into_iter().take(FOUND_MAX).collect()).await?;
-        let mut orders: Vec<OrderRow> = found.into_iter().flatten().map(OrderRow::from).collect();
-        orders.sort_by_key(|order| order.first_seen);
+        let keys: Vec<_> = keys.into_iter().collect();
+        let (mut orders, mut has_more) = (Vec::new(), false);
+        for keys in keys.chunks(LOADED_MAX) {
+            // At most accounts there is no order of this id.
+            let found = self.store.load(keys.to_vec()).await?.into_iter().flatten();
+            orders.extend(found.map(OrderRow::from));
+            orders.sort_by_key(|order: &OrderRow| Reverse(order.first_seen));
+            has_more |= orders.len() > FOUND_MAX;
+            orders.truncate(FOUND_MAX);
+        }
         Ok(FoundOrders { orders, has_more })
     }
 

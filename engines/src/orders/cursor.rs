@@ -8,7 +8,11 @@ use payfold_schemas::ids::OrderKey;
 use payfold_schemas::time::Time;
 
 use crate::EngineError;
-use crate::orders::{Cursor, Page, ViewEntry};
+use crate::orders::{Cursor, Page, Scan, ViewEntry};
+
+/// What cursors name the view of creation by where it is read from its newest entry. So a cursor of
+/// one direction is none of the other.
+const NEWEST: &str = "newest";
 
 /// Entries in the order of their view.
 pub(super) type Entries = Vec<(OrderKey, ViewEntry)>;
@@ -23,18 +27,21 @@ pub(super) fn fetch_count(limit: usize) -> Result<usize, EngineError> {
 }
 
 /// Makes a page of up to `limit` entries from up to `limit + 1`.
-pub(super) fn page(mut entries: Entries, limit: usize) -> Page {
+pub(super) fn page(scan: &Scan, mut entries: Entries, limit: usize) -> Page {
     let more = entries.len() > limit;
     entries.truncate(limit);
-    let next = if more { entries.last().map(Cursor::behind) } else { None };
+    let next = if more { entries.last().map(|last| scan.cursor_behind(last)) } else { None };
     Page { entries, next }
 }
 
-impl Cursor {
-    /// The cursor of a page that ends with this entry: its view's name, then its sort key within
-    /// the view.
-    pub fn behind((key, entry): &(OrderKey, ViewEntry)) -> Self {
-        Self(match entry {
+impl Scan {
+    /// The cursor of a page that ends with this entry: the name of the view, which `Newest` has
+    /// under a name of its own, then the entry's sort key within it.
+    pub fn cursor_behind(&self, (key, entry): &(OrderKey, ViewEntry)) -> Cursor {
+        Cursor(match entry {
+            ViewEntry::Created(time) if matches!(self, Self::Newest { .. }) => {
+                by_time(NEWEST, time.unix_nanos(), key)
+            }
             ViewEntry::Created(time) => by_time("created", time.unix_nanos(), key),
             ViewEntry::Deadline(time) => by_time("deadline", time.unix_nanos(), key),
             ViewEntry::Reference(_) => format!("reference/{}", key.order_id),
@@ -62,15 +69,11 @@ pub(super) fn after_time<'a>(
     Ok(after.map(|cursor| place_in(view, cursor)).transpose()?.map_or(first, |at| at.max(first)))
 }
 
-/// The (unix nanoseconds, key) that a page of a time view starts before, read backwards: the
-/// cursor's entry, or `until` if that is earlier. Errors: `Invalid`.
-pub(super) fn before_time<'a>(
-    view: &str,
-    after: Option<&'a Cursor>,
-    until: Time,
-) -> Result<(i64, &'a str), EngineError> {
+/// The (unix nanoseconds, key) that a page of `Newest` starts before: the cursor's entry, or
+/// `until` if that is earlier. Errors: `Invalid`.
+pub(super) fn before_time(after: Option<&Cursor>, until: Time) -> Result<(i64, &str), EngineError> {
     let last = (until.unix_nanos(), "");
-    Ok(after.map(|cursor| place_in(view, cursor)).transpose()?.map_or(last, |at| at.min(last)))
+    Ok(after.map(|cursor| place_in(NEWEST, cursor)).transpose()?.map_or(last, |at| at.min(last)))
 }
 
 /// The (unix nanoseconds, key) that a cursor names in a time view. Errors: `Invalid`.

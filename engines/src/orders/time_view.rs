@@ -63,7 +63,7 @@ impl<'a> TimeWalk<'a> {
             Scan::Deadline { from, until } => forwards(TimeView::Deadline, from, until),
             Scan::Newest { from, until } => {
                 let (view, direction) = (TimeView::Created, Direction::NewestFirst);
-                let start = before_time(view.name(), after, until)?;
+                let start = before_time(after, until)?;
                 Ok(Some(Self { view, direction, start, end: from.unix_nanos() }))
             }
             Scan::Reference(..) | Scan::ProviderRef(..) | Scan::Nonce(..) => Ok(None),

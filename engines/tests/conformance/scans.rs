@@ -265,11 +265,26 @@ pub async fn continues_after_a_cursor(bed: &dyn Bed) {
     assert_eq!(rest.entries, [entry("p/M/c", &created(3)), entry("p/M/d", &created(4))]);
     assert_eq!(rest.next, None);
 
+    let newest = Scan::Newest { from, until };
+    let page = soon(store.scan(newest.clone(), None, 2)).await.expect("a page");
+    let backwards = page.next.expect("there is more");
+    add(&*store, vec![entry("p/M/e", &created(3)), entry("p/M/0", &created(2))]).await;
+    let rest = soon(store.scan(newest.clone(), Some(backwards.clone()), 9)).await.expect("a page");
+    let left = [("p/M/b", 2), ("p/M/0", 2), ("p/M/a", 1)];
+    assert_eq!(rest.entries, left.map(|(name, ms)| entry(name, &created(ms))));
+    let earlier = Scan::Newest { from, until: Time::from_unix_ms(2) };
+    let rest = soon(store.scan(earlier, Some(backwards.clone()), 9)).await.expect("a page");
+    assert_eq!(rest.entries, [entry("p/M/a", &created(1))], "no cursor leads out of a window");
+
     let deadline = Scan::Deadline { from, until };
     let garbage = Cursor("created/x".to_owned());
-    for (scan, cursor, limit) in
-        [(deadline, Some(cursor), 1), (scan.clone(), Some(garbage), 1), (scan, None, 0)]
-    {
+    for (scan, cursor, limit) in [
+        (deadline, Some(cursor.clone()), 1),
+        (newest, Some(cursor), 1),
+        (scan.clone(), Some(backwards), 1),
+        (scan.clone(), Some(garbage), 1),
+        (scan, None, 0),
+    ] {
         let refused = soon(store.scan(scan, cursor, limit)).await;
         assert!(matches!(refused, Err(EngineError::Invalid(_))), "{refused:?}");
     }

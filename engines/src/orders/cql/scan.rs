@@ -68,7 +68,7 @@ impl Scans {
             Some(walk) => self.by_time(link, buckets, &walk, fetch).await?,
             None => self.names.scan(link, scan, after, fetch).await?,
         };
-        Ok(cursor::page(entries, limit))
+        Ok(cursor::page(scan, entries, limit))
     }
 
     async fn by_time(

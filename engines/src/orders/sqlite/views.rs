@@ -62,7 +62,7 @@ pub(super) fn scan(
 ) -> Result<Page, EngineError> {
     let fetch = cursor::fetch_count(limit)?;
     if let Some(walk) = TimeWalk::of(scan, after)? {
-        return Ok(cursor::page(by_time(connection, &walk, fetch)?, limit));
+        return Ok(cursor::page(scan, by_time(connection, &walk, fetch)?, limit));
     }
     let entries = match scan {
         Scan::Created { .. } | Scan::Newest { .. } | Scan::Deadline { .. } => {
@@ -82,7 +82,7 @@ pub(super) fn scan(
         }
         Scan::Nonce(..) => by_nonce(connection, scan, after, fetch)?,
     };
-    Ok(cursor::page(entries, limit))
+    Ok(cursor::page(scan, entries, limit))
 }
 
 fn by_time(
