@@ -241,16 +241,12 @@ fn outweigh(known: &mut Option<CallError>, error: CallError) {
 /// The error with its causes; the last of them if there was no connection, which is all there is to
 /// it. The URL in it has no token, but may have what a person searched for.
 fn said(error: &reqwest::Error) -> String {
-    let mut said = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error_below) = cause {
-        said = match error.is_connect() {
-            true => error_below.to_string(),
-            false => format!("{said}: {error_below}"),
-        };
-        cause = error_below.source();
-    }
-    said
+    let outermost: &dyn std::error::Error = error;
+    let said: Vec<_> = std::iter::successors(Some(outermost), |error| error.source())
+        .map(ToString::to_string)
+        .collect();
+    let first = if error.is_connect() { said.len() - 1 } else { 0 };
+    said[first..].join(": ")
 }
 
 #[cfg(test)]

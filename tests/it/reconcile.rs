@@ -17,16 +17,6 @@ use crate::support::waits::{early_in_hour, until};
 
 const WAIT_MAX: Duration = Duration::from_secs(40);
 
-/// A copy of the sandbox's records as they are now, and the day of their first line.
-pub fn copy_records(system: &System) -> (String, String) {
-    let home = system.home();
-    let text = home.read("data/sandbox-records.jsonl");
-    let first: Value = serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
-    let day = first["at"].as_str().expect("a time")[..10].to_owned();
-    home.write("copy.jsonl", &text);
-    (home.file("copy.jsonl"), day)
-}
-
 /// `order code` of the findings that are open.
 fn open(system: &System) -> BTreeSet<(String, String)> {
     let listing = ["reconcile", "findings", "--open", "--limit", "1000", "--output", "jsonl"];
@@ -69,7 +59,7 @@ pub fn what_the_trouble_made_is_found_decided_and_closed(pair: Pair) {
         };
         (!system.payfold(&listing).json_lines().iter().any(waits)).then_some(())
     });
-    let (file, day) = copy_records(&system);
+    let (file, day) = system.copy_records();
     let run = ["reconcile", "run", "sandbox", "--day", &day, "--records", &file];
     let first = system.payfold(&run);
     assert_eq!(first.code(), 3, "{}{}", first.stdout, first.stderr);
@@ -175,7 +165,7 @@ fn a_partner_is_asked_for_each_payment_of_a_day() {
     let pay =
         ["demo", "pay", "--count", "12", "--trouble", "pay,duplicates,wrong-amount", "--seed", "7"];
     system.payfold(&pay).ok();
-    let (_, day) = copy_records(&system);
+    let (_, day) = system.copy_records();
     let run = ["reconcile", "run", "sandbox", "--day", &day, "--by", "query", "--output", "json"];
     let ended = |code| -> Value {
         let done = system.payfold(&run);
@@ -291,7 +281,7 @@ fn a_lost_notice_is_found_and_clears_by_itself() {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         text.contains("\"payment\"").then_some(())
     });
-    let (file, day) = copy_records(&system);
+    let (file, day) = system.copy_records();
     let run = ["reconcile", "run", "sandbox", "--day", &day, "--records", &file];
     let found = system.payfold(&run);
     assert_eq!(found.code(), 3, "{}{}", found.stdout, found.stderr);

@@ -1,15 +1,15 @@
 //! Checks that documents show what the program prints: the commands of `payfold` in the README's
 //! tour are run, and each line that it shows is looked for in the output, in order.
 
-use crate::reconcile::copy_records;
+use std::time::Duration;
+
 use crate::support::notice::Notice;
 use crate::support::system::System;
 use crate::support::waits::{early_in_hour, until};
-use std::time::Duration;
 
-/// A block of the README that begins with this command: the lines below it.
-fn shown_below<'r>(readme: &'r str, command: &str) -> Vec<&'r str> {
-    let (_, rest) = readme.split_once(&format!("$ {command}")).expect("the README has the command");
+/// What a page shows below this command, up to the next one.
+fn shown_below<'p>(page: &'p str, command: &str) -> Vec<&'p str> {
+    let (_, rest) = page.split_once(&format!("$ {command}")).expect("the page has the command");
     let (block, _) = rest.split_once("```").expect("a block has an end");
     let lines = block.lines().skip(1).take_while(|line| !line.starts_with("$ "));
     lines.filter(|line| !line.trim().is_empty()).collect()
@@ -111,7 +111,7 @@ fn the_lists_of_a_day_have_the_columns_that_its_page_shows() {
     let page = document("docs/how-to/reconcile-a-day.md");
     let system = System::demo();
     system.payfold(&["demo", "pay", "--count", "5", "--trouble", "second-ref"]).ok();
-    let (records, day) = copy_records(&system);
+    let (records, day) = system.copy_records();
     let run = ["reconcile", "run", "sandbox", "--records", &records, "--day", &day];
     let printed = system.payfold(&run).stdout;
     let begins = |text: &str| text.split_whitespace().next().map(str::to_owned);

@@ -173,6 +173,22 @@ impl System {
         self.ask_admin(&request("POST /v1/demo/orders", &bearer(token), body))
     }
 
+    /// The sandbox's records as they are now, and the day of their first line.
+    pub fn sandbox_records(&self) -> (String, String) {
+        let text = self.home.read("data/sandbox-records.jsonl");
+        let first = text.lines().next().expect("a line");
+        let first: Value = serde_json::from_str(first).expect("a line is JSON");
+        let day = first["at"].as_str().expect("a time")[..10].to_owned();
+        (text, day)
+    }
+
+    /// The path of a copy of them, and that day.
+    pub fn copy_records(&self) -> (String, String) {
+        let (text, day) = self.sandbox_records();
+        self.home.write("copy.jsonl", &text);
+        (self.home.file("copy.jsonl"), day)
+    }
+
     /// The value of a metric, by its name with all its labels.
     pub fn metric(&self, sample: &str) -> Option<f64> {
         self.get("/metrics").metric(sample)

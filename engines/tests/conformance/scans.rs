@@ -54,13 +54,12 @@ pub async fn walks_times(bed: &dyn Bed) {
     let (from, until) = (time(10), time(30));
     let views: [fn(Time) -> ViewEntry; 2] = [ViewEntry::Created, ViewEntry::Deadline];
     let scans = [Scan::Created { from, until }, Scan::Deadline { from, until }];
+    let inside = |view: fn(Time) -> ViewEntry| {
+        [("p/M/z", 10), ("p/A/b", 20), ("p/M/a", 20), ("p/M/c", 29)]
+            .map(|(name, ms)| entry(name, &view(time(ms))))
+    };
     for (view, scan) in views.into_iter().zip(scans) {
-        let inside = [
-            entry("p/M/z", &view(time(10))),
-            entry("p/A/b", &view(time(20))),
-            entry("p/M/a", &view(time(20))),
-            entry("p/M/c", &view(time(29))),
-        ];
+        let inside = inside(view);
         let mut written = inside.to_vec();
         written.push(entry("p/M/early", &view(time(9))));
         written.push(entry("p/M/late", &view(time(30))));
@@ -69,11 +68,7 @@ pub async fn walks_times(bed: &dyn Bed) {
         add(&*store, written).await;
         yields(&*store, scan, &inside).await;
     }
-    let mut newest_first = ["p/M/z", "p/A/b", "p/M/a", "p/M/c"]
-        .into_iter()
-        .zip([10, 20, 20, 29])
-        .map(|(name, ms)| entry(name, &ViewEntry::Created(time(ms))))
-        .collect::<Vec<_>>();
+    let mut newest_first = inside(ViewEntry::Created);
     newest_first.reverse();
     yields(&*store, Scan::Newest { from, until }, &newest_first).await;
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::decisions::{DECIDE, UNASKED, records, subject};
+use super::decisions::{DECIDE, UNASKED, subject};
 use super::{SOON, Visitor, token_of};
 use crate::support::pair::Pair;
 use crate::support::system::{Home, System};
@@ -62,7 +62,7 @@ pub fn two_consoles_are_one(pair: Pair) {
     let bob = Visitor::log_in_from(&consoles[1], &bob, ORIGIN);
     let (ann_there, bob_there) = (at(&ann, &consoles[1]), at(&bob, &consoles[0]));
 
-    let (file, day) = records(front);
+    let (file, day) = front.sandbox_records();
     let (path, page) = ann.send_file("sandbox", "day.jsonl", &file);
     let there = ann_there.get(&path);
     assert_eq!((there.status, there.text()), (200, page.text()), "either console shows the file");

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use super::decisions::records;
 use super::{ORIGIN, SOON, Visitor, token_of};
 use crate::support::demo::Demo;
 use crate::support::notice::Notice;
@@ -142,7 +141,7 @@ fn finance_compares_a_day_with_a_file_and_by_asking() {
     system.payfold(&pay).ok();
     let [ann, vic] = [("ann", "finance"), ("vic", "viewer")]
         .map(|(name, role)| Visitor::log_in(&system, &token_of(&system, name, role)));
-    let (file, day) = records(&system);
+    let (file, day) = system.sandbox_records();
     assert!(ann.get("/days").text().contains("No day was compared yet."));
     let token = ann.post_token();
     let own = ("post_token", None, &*token);
@@ -210,7 +209,7 @@ fn a_day_with_nothing_open_can_be_closed_but_for_quarantine() {
     let demo = Demo::boot();
     demo.system.payfold(&["demo", "pay", "--count", "2"]).ok();
     let ann = Visitor::log_in(&demo.system, &token_of(&demo.system, "ann", "finance"));
-    let (file, day) = records(&demo.system);
+    let (file, day) = demo.system.sandbox_records();
     let (path, page) = ann.send_file("sandbox", "day.jsonl", &file);
     let (path, page) = ann.compared(&ann.compare_read(&path, &page, ""));
     assert_eq!(path, format!("/days/sandbox/{day}"));
@@ -241,7 +240,7 @@ fn paid() -> (System, String, String, String) {
     let system = System::demo();
     system.payfold(&["demo", "pay", "--count", "3", "--seed", "7"]).ok();
     let token = token_of(&system, "ann", "finance");
-    let (file, day) = records(&system);
+    let (file, day) = system.sandbox_records();
     (system, token, file, day)
 }
 

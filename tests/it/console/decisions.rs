@@ -27,20 +27,9 @@ pub fn compared() -> System {
 
 /// Compares the demo's orders with its partner's records: they differ.
 pub fn compare(system: &System) {
-    let home = system.home();
-    let (records, day) = records(system);
-    home.write("copy.jsonl", &records);
-    let copy = home.file("copy.jsonl");
+    let (copy, day) = system.copy_records();
     let run = ["reconcile", "run", "sandbox", "--day", &day, "--records", &copy];
     assert_eq!(system.payfold(&run).code(), 3, "there are findings");
-}
-
-/// The sandbox's records as they are now, and the day of the first line.
-pub fn records(system: &System) -> (String, String) {
-    let records = system.home().read("data/sandbox-records.jsonl");
-    let first: Value = serde_json::from_str(records.lines().next().expect("a line")).expect("JSON");
-    let day = first["at"].as_str().expect("a time")[..10].to_owned();
-    (records, day)
 }
 
 /// What the form of a page carries for a finding.
