@@ -27,6 +27,8 @@ const KEY_END_S: f64 = 7.0 * DAY_S;
 const VERIFIED_MAX_S: f64 = 2.0 * DAY_S;
 /// Records that were compared longer ago, in seconds, are an alert: 36 h.
 const COMPARED_MAX_S: f64 = 1.5 * DAY_S;
+/// When the records of a partner were last compared whole.
+pub(crate) const LAST_COMPARED: &str = "payfold_reconciler_last_complete_run_timestamp_seconds";
 /// A copy that is behind by more events is an alert.
 const LATEST_LAG_MAX: f64 = 10_000.0;
 
@@ -140,7 +142,11 @@ impl Watched<'_> {
         let mut alerts = Vec::new();
         // Those that don't say are tickets already, and may have it.
         let all_say = self.system.all_say();
-        let first = "see that it runs, and that console.admin_urls names its admin listener";
+        let mut all = self.system.processes.iter();
+        let first = match all.any(|one| matches!(one.problem, Some(ProcessProblem::NoAnswer(_)))) {
+            true => "begin with the process above that is down: it may be the one",
+            false => "start it; if it runs, its admin listener is missing in console.admin_urls",
+        };
         for (role, name, what) in [
             ("ingest", "Down", "takes notices: partners have to send them again"),
             (
@@ -231,8 +237,7 @@ impl Watched<'_> {
             let first = "read the last ERROR line of its log; then start it again";
             alerts.push(Alert::page("NothingExpires", what, first));
         }
-        let compared = "payfold_reconciler_last_complete_run_timestamp_seconds";
-        for (partner, then) in self.system.largest(compared, "partner") {
+        for (partner, then) in self.system.largest(LAST_COMPARED, "partner") {
             let seconds = self.since(then);
             if seconds > COMPARED_MAX_S {
                 let what =

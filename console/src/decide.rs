@@ -9,6 +9,7 @@ use maud::{Markup, html};
 use payfold_report::text::{isolated, whole};
 use payfold_schemas::fact::Verdict;
 use payfold_schemas::ids::Author;
+use payfold_schemas::order::Severity;
 use serde::Serialize;
 
 use crate::choice::Choice;
@@ -29,11 +30,16 @@ const REASON_CHARS: usize = 1_000;
 const NO_ANSWER: &str = "There is no answer, so it may be taken or not: open it before you decide \
     again.";
 
+/// What a person has to know who decides something critical.
+const TWO_PEOPLE: &str = "It takes two people: another person has to decide the same.";
+
 /// What a person fills in to decide, and where they came from.
 #[derive(Debug, Default)]
 pub(crate) struct DecisionFields {
     /// What they can choose.
     choices: &'static [Choice],
+    /// Whether it takes two people.
+    takes_two: bool,
     chosen: Option<Choice>,
     reason: String,
     /// The address of the page that they decide on.
@@ -44,6 +50,11 @@ impl DecisionFields {
     /// An empty form with these choices, on the page at this address.
     pub(crate) fn on(back: String, choices: &'static [Choice]) -> Self {
         Self { back, choices, ..Self::default() }
+    }
+
+    /// The same, to decide something of this severity.
+    pub(crate) fn of_severity(self, severity: Severity) -> Self {
+        Self { takes_two: severity == Severity::Critical, ..self }
     }
 
     /// The form's fields, without those that say what is decided.
@@ -67,10 +78,12 @@ impl DecisionFields {
                         }
                     }
                     @if self.choices.contains(&Choice::Accept(Verdict::Ours)) {
+                        @if self.takes_two { p.hint { (TWO_PEOPLE) } }
                         p.hint {
                             "A decision says which side counts. Of a flag, our record is the order \
-                             as it is here. It moves no money: what has to be given back or \
-                             claimed, and by whom, belongs into the reason."
+                             as it is here; whichever side counts, a critical flag then no longer \
+                             keeps its order from being delivered. A decision moves no money: what \
+                             has to be given back or claimed, and by whom, belongs into the reason."
                         }
                     }
                     (reason_field(&self.reason))

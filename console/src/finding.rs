@@ -47,7 +47,7 @@ fn render(row: &FindingRow, page: &FindingPage, session: &Session) -> Markup {
         section.verdict.(tone) aria-label="What is so" {
             h2 { (meaning_of(finding)) }
             @if is_open {
-                (action(finding))
+                (action(&finding.action))
                 p { "Severity " (finding.severity.as_str()) ": "
                     (severity_meaning(finding.severity)) "." }
             }
@@ -111,7 +111,9 @@ fn asked(query: &QueryStatus) -> Markup {
         p {
             "The partner is asked about this order, which is " (query.reason) ". "
             @match (query.queries_due, query.queries_planned) {
-                (Some(due), Some(planned)) => { "Queries so far: " (due) " of " (planned) ". " }
+                (Some(due), Some(planned)) => {
+                    "Of " (planned) " planned times, " (due) " are past. "
+                }
                 _ => { "It can't be: the profile has no query. " }
             }
             @if let Some(next) = query.next_query {
@@ -158,7 +160,9 @@ fn ended(earlier: &EarlierDecision) -> Markup {
 fn decision_fields(finding: &FindingChanged, session: &Session) -> Markup {
     let subject = subject_of(finding);
     let first = finding.first_decision().map(|first| &first.author);
-    DecisionFields::on(subject.path(), Choice::RECORDS).offered(&subject, first, session)
+    DecisionFields::on(subject.path(), Choice::RECORDS)
+        .of_severity(finding.severity)
+        .offered(&subject, first, session)
 }
 
 /// The partner's lines about it.

@@ -131,11 +131,11 @@ pub(crate) fn side(value: &str, finding: &FindingChanged, side: &Side) -> Markup
 }
 
 /// What to do about a finding; commands are set as such.
-pub(crate) fn action(finding: &FindingChanged) -> Markup {
+pub(crate) fn action(action: &str) -> Markup {
     html! {
         p {
             b { "Do: " }
-            @for (at, part) in finding.action.split('`').enumerate() {
+            @for (at, part) in action.split('`').enumerate() {
                 @if at % 2 == 1 { code { (shown(part)) } } @else { (isolated(part)) }
             }
             "."

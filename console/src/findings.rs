@@ -255,7 +255,7 @@ fn group_of(table: &FindingTable<'_>, first: &FindingChanged, group: &[&FindingC
                 (severity_meaning(first.severity)) "."
             }
             @if first.status == FindingStatus::Open {
-                (action(first))
+                (action(&first.action))
                 @if table.has_boxes { (DecisionFields::tick_all(&all)) }
             }
             (table.render(group))

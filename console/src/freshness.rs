@@ -23,7 +23,7 @@ const ASKED_MAX: Duration = Duration::from_secs(1);
 
 /// How orders stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Freshness {
+pub(crate) enum Freshness {
     UpToDate,
     /// Nothing folds a part of them.
     Partly,
@@ -54,7 +54,8 @@ impl Freshness {
         }
     }
 
-    fn render(&self) -> Markup {
+    /// What pages of orders begin with; nothing while they are up to date.
+    pub(crate) fn render(&self) -> Markup {
         let (tone, said) = match self {
             Self::UpToDate => return html! {},
             Self::Partly => (
@@ -84,36 +85,37 @@ impl Freshness {
 }
 
 impl Visit {
-    /// Makes a call about orders with the person's token; the answer, and what its page begins with
-    /// unless orders are up to date. Errors: the page that says why there is no answer.
+    /// Makes a call about orders with the person's token; the answer, and how orders stand. Errors:
+    /// the page that says why there is no answer.
     pub(crate) async fn call_of_orders<Q: Serialize, A: DeserializeOwned>(
         &self,
         call: &Call<Q, A>,
         names: &[&str],
         request: &Q,
-    ) -> Result<(A, Markup), Error> {
+    ) -> Result<(A, Freshness), Error> {
         let (answer, freshness) =
             future::join(self.call(call, names, request), self.freshness()).await;
         Ok((answer?, freshness))
     }
 
-    /// What a page of orders begins with; nothing while they are up to date.
-    async fn freshness(&self) -> Markup {
+    /// How orders stand.
+    async fn freshness(&self) -> Freshness {
         let now = (self.console.now)();
         let last = &self.console.freshness.0;
         let known = last.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some((_, known)) = known.filter(|(at, _)| now.unix_ms() - at.unix_ms() < KEPT_MS) {
-            return known.render();
+            return known;
         }
         // The page's own call says that a session is over.
-        let Ok(system) = System::read(&self.client(), ASKED_MAX).await else { return html! {} };
+        let Ok(system) = System::read(&self.client(), ASKED_MAX).await else {
+            return Freshness::UpToDate;
+        };
         let found = Freshness::of(&system);
-        let shown = found.render();
         // What one process keeps from this person may be known to the next one.
         if system.all_say() {
-            *last.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, found));
+            *last.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, found.clone()));
         }
-        shown
+        found
     }
 }
 

@@ -1,5 +1,7 @@
 //! Owns the page of one order: what is so, in words; the money; and each fact with what it changed.
 
+use std::collections::BTreeSet;
+
 use actix_web::web::Path;
 use actix_web::{Error, HttpResponse};
 use futures_util::future;
@@ -10,8 +12,9 @@ use payfold_api::reads::{DECISIONS, FACTS, FINDINGS, ORDER};
 use payfold_report::text::whole;
 use payfold_report::values::OurCurrencies;
 use payfold_schemas::fact::Fact;
-use payfold_schemas::ids::OrderKey;
-use payfold_schemas::ipn::Ipn;
+use payfold_schemas::ids::{OrderKey, ProviderRef};
+use payfold_schemas::ipn::{Ipn, Status};
+use payfold_schemas::order::KnownFacts;
 use payfold_views::decisions::{DecisionPage, DecisionRow, ListDecisions};
 use payfold_views::facts::FactRow;
 use payfold_views::findings::{FindingPage, ListFindings};
@@ -22,6 +25,7 @@ use crate::bytes;
 use crate::client::CallError;
 use crate::failure;
 use crate::finding_row::FindingTable;
+use crate::freshness::Freshness;
 use crate::order_flags::OrderFlags;
 use crate::problem;
 use crate::session::Session;
@@ -95,17 +99,21 @@ pub(crate) async fn show(visit: Visit, path: Path<OrderPath>) -> Result<HttpResp
     let beside = Beside::read(&visit, &key).await?;
     let content = OrderContent { order, facts, beside };
     let title = format!("Order {}", path.order);
-    Ok(visit.answer(&title, &content, || {
-        html! { (freshness) (render(&content, key, &visit.session)) }
-    }))
+    Ok(visit.answer(&title, &content, || render(&content, key, &freshness, &visit.session)))
 }
 
-fn render(content: &OrderContent, key: OrderKey, session: &Session) -> Markup {
+fn render(
+    content: &OrderContent,
+    key: OrderKey,
+    freshness: &Freshness,
+    session: &Session,
+) -> Markup {
     let OrderContent { order, facts, beside: Beside { findings, decisions, unread } } = content;
     let flags = OrderFlags { order: key, flags: &order.summary.flags, decisions, session };
     let against = findings.as_ref().map(|page| page.findings.iter().map(|row| &row.finding));
-    let verdict = OrderVerdict::of(order, against);
+    let verdict = OrderVerdict::of(order, against).held_unless(freshness);
     html! {
+        (freshness.render())
         p.over { (order.partner) "/" (order.merchant_code) }
         h1 {
             "Order " span { (order.order_id) } (copy_button("the order's id")) " "
@@ -182,11 +190,24 @@ fn figures(order: &OrderRow) -> Markup {
                     dd {
                         code { (paid_by) }
                         (copy_button("the partner's reference"))
+                        @for other in others_paid(order, paid_by) {
+                            " and " code { (other) } (copy_button("this reference"))
+                        }
                     }
                 }
             }
         }
     }
+}
+
+/// The further references under which a payment of the order was reported.
+fn others_paid<'o>(order: &'o OrderRow, first: &'o ProviderRef) -> BTreeSet<&'o ProviderRef> {
+    let KnownFacts { ipns, query_answers, .. } = &order.facts;
+    let notices = ipns.iter().map(|known| (known.content.status, &known.content.provider_ref));
+    let answers =
+        query_answers.iter().map(|known| (known.content.status, &known.content.provider_ref));
+    let paid = notices.chain(answers).filter(|(status, _)| *status == Status::Success);
+    paid.map(|(_, other)| other).filter(|other| *other != first).collect()
 }
 
 /// What the partner's records say otherwise.

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use payfold_api::decisions::DECIDE_FLAG;
-use payfold_report::codes::{flag_meaning, verdict_text};
+use payfold_report::codes::{flag_action, flag_meaning, verdict_text};
 use payfold_schemas::fact::Verdict;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::RaisedFlag;
@@ -10,6 +10,7 @@ use payfold_views::decisions::{DecidedKind, DecisionRow, DecisionStatus};
 
 use crate::choice::Choice;
 use crate::decide::DecisionFields;
+use crate::finding_row::action;
 use crate::session::Session;
 use crate::subject::Subject;
 use crate::text::{moment, people, reasons};
@@ -43,6 +44,7 @@ impl OrderFlags<'_> {
             li {
                 span.badge.(raised.severity.as_str()) { (raised.flag) }
                 " " (flag_meaning(raised.flag))
+                @if raised.is_open() { (action(flag_action(raised.flag))) }
                 @for row in &decisions { (decision(row)) }
                 @if let (true, Some(id)) = (decisions.is_empty(), &raised.decided_by) {
                     small { "decided, by the fact " code { (id) } }
@@ -66,7 +68,7 @@ impl OrderFlags<'_> {
     /// The form that decides a flag.
     fn decision_fields(&self, raised: &RaisedFlag) -> Markup {
         let subject = Subject::Flag(self.order.clone(), raised.flag, raised.evidence);
-        let form = DecisionFields::on(subject.path(), Choice::RECORDS);
+        let form = DecisionFields::on(subject.path(), Choice::RECORDS).of_severity(raised.severity);
         let waits = self.decisions_on(raised).find(|row| row.status == DecisionStatus::Waiting);
         let first = waits.map(|first| &first.author);
         html! {

@@ -66,7 +66,7 @@ impl OrderFilter {
 pub(crate) async fn list(visit: Visit, filter: Query<OrderFilter>) -> Result<HttpResponse, Error> {
     let asked = visit.selected(filter.parse())?;
     let (page, freshness) = visit.call_of_orders(&ORDERS, &[], &asked).await?;
-    Ok(visit.answer("Orders", &page, || html! { (freshness) (render(&filter, &page)) }))
+    Ok(visit.answer("Orders", &page, || html! { (freshness.render()) (render(&filter, &page)) }))
 }
 
 /// Gives the list away, as a file.

@@ -11,7 +11,7 @@ use payfold_views::quarantine::{ListNotices, NoticePage};
 use serde::Serialize;
 use tokio::time::timeout;
 
-use crate::alerts::{Alert, Urgency, Watched, path_of_critical};
+use crate::alerts::{Alert, LAST_COMPARED, Urgency, Watched, path_of_critical};
 use crate::client::EACH_MAX;
 use crate::failure;
 use crate::help::runbook;
@@ -105,7 +105,8 @@ impl Overview {
             false => "unknown".to_owned(),
         };
         let lags = self.system.largest("payfold_projector_lag_seconds", "partition");
-        let lag = lags.into_values().reduce(f64::max).map_or("unknown".to_owned(), age);
+        let lag = lags.into_values().reduce(f64::max);
+        let compared = self.system.largest(LAST_COMPARED, "").into_values().reduce(f64::max);
         let (mut accepted, mut refused) = (0, 0);
         let named = self.traffic.iter().filter(|traffic| !traffic.partner.is_empty());
         for interval in named.flat_map(|traffic| self.last_hour(traffic)) {
@@ -119,7 +120,7 @@ impl Overview {
                     dd {
                         @if self.system.runs("ingest") {
                             (count(accepted)) " accepted, " (count(refused)) " refused"
-                        } @else { "unknown" }
+                        } @else { (unknown("ingest")) }
                     }
                 }
                 div {
@@ -127,7 +128,7 @@ impl Overview {
                     dd {
                         @if self.system.runs("projector") {
                             (count(self.system.flags_raised().into_values().sum()))
-                        } @else { "unknown" }
+                        } @else { (unknown("projector")) }
                         small { a href=(path_of_critical(self.now)) { "orders with an open one" } }
                     }
                 }
@@ -141,11 +142,19 @@ impl Overview {
                                 " waiting for a second person"
                             }
                         }
+                        @if self.system.runs("reconciler") && compared.is_none() {
+                            small { a href="/days" { "no day was compared yet" } }
+                        }
                     }
                 }
-                div { dt { "Facts wait to be folded for" } dd { (lag) } }
                 div {
-                    dt { "Questions that partners owe an answer" }
+                    dt { "Facts wait to be folded for" }
+                    dd {
+                        @match lag { Some(lag) => (age(lag)), None => (unknown("projector")) }
+                    }
+                }
+                div {
+                    dt { "Questions to partners without an answer now" }
                     dd {
                         (of_reconcilers("payfold_reconciler_queries_waiting"))
                         small { a href=(STUCK_PATH) { "stuck orders" } }
@@ -260,6 +269,11 @@ impl Overview {
             }
         }
     }
+}
+
+/// What is not known because no process with this role answers.
+fn unknown(role: &str) -> Markup {
+    html! { "unknown" small { "no " (role) " answers" } }
 }
 
 /// When a partner was heard last.

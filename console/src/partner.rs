@@ -50,6 +50,8 @@ impl PartnerPage<'_> {
                     dt { "Last notice" }
                     dd { (last_notice(&self.state.traffic, self.now)) }
                 }
+                div { dt { "What its notices made" } dd {
+                    a href={ "/orders?partner=" (self.partner) } { "orders, the newest first" } } }
                 div { dt { "Refused, and signed" } dd {
                     a href={ "/quarantine?partner=" (self.partner) } { "quarantine" } } }
                 div { dt { "What its records say otherwise" } dd {

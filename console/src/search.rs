@@ -37,7 +37,7 @@ pub(crate) async fn find(visit: Visit, sought: Query<Sought>) -> Result<HttpResp
     }
     Ok(visit.answer("Search", &found, || {
         html! {
-            (freshness)
+            (freshness.render())
             h1 { "Orders named “" (isolated(&what)) "”" }
             @if found.orders.is_empty() {
                 p {

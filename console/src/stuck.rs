@@ -4,8 +4,9 @@ use actix_web::web::Query;
 use actix_web::{Error, HttpResponse};
 use maud::{Markup, html};
 use payfold_api::reads::STUCK;
-use payfold_report::codes::title;
+use payfold_report::codes::{flag_meaning, title};
 use payfold_report::text::isolated;
+use payfold_schemas::order::Flag;
 use payfold_schemas::time::Time;
 use payfold_views::stuck::{ListStuck, StuckPage, StuckRow};
 use serde::{Deserialize, Serialize};
@@ -52,7 +53,7 @@ pub(crate) async fn list(
     let (page, freshness) = visit.call_of_orders(&STUCK, &[], &asked).await?;
     let now = (visit.console.now)();
     Ok(visit.answer("Stuck orders", &page, || {
-        html! { (freshness) (render(&selection, &page, now)) }
+        html! { (freshness.render()) (render(&selection, &page, now)) }
     }))
 }
 
@@ -73,9 +74,10 @@ fn render(selection: &StuckSelection, page: &StuckPage, now: Time) -> Markup {
     html! {
         h1 { "Stuck orders" }
         p {
-            "The outcome of these is not known for sure, so their partners are asked, less and \
-             less often. An answer settles an order by itself. Where no question is left, or the \
-             partner takes none, ask its support, and decide what the order's page says."
+            "The outcome of these is not known for sure, or contradicts itself, so their partners \
+             are asked, less and less often. An answer settles what has no outcome by itself; a \
+             flag may need a person all the same. Where no question is left, or the partner takes \
+             none, ask its support, and decide what the order's page says."
         }
         form.filter action=(STUCK_PATH) {
             label { "Partner " input name="partner" value=(selection.partner); }
@@ -104,11 +106,19 @@ fn orders(rows: &[StuckRow], now: Time) -> Markup {
         Head::Text("Order"),
         Head::Text("Because of"),
         Head::Text("For"),
-        Head::Text("Due so far"),
+        Head::Text("Times to ask"),
         Head::Text("Next question"),
         Head::Text("Findings"),
     ];
     table("Stuck orders", &heads, &html! { @for stuck in rows { (row(stuck, now)) } })
+}
+
+/// Why the partner is asked: states, and flags with what they mean.
+fn reason(names: &str) -> Markup {
+    html! {
+        (isolated(names))
+        @for flag in names.split(' ').filter_map(Flag::parse) { small { (flag_meaning(flag)) } }
+    }
 }
 
 fn row(stuck: &StuckRow, now: Time) -> Markup {
@@ -120,14 +130,14 @@ fn row(stuck: &StuckRow, now: Time) -> Markup {
                 a.id href={ "/orders/" (partner) "/" (merchant_code) "/" (order_id) } { (order_id) }
                 small { (partner) "/" (merchant_code) }
             }
-            td { (isolated(&query.reason)) }
+            td { (reason(&query.reason)) }
             td {
                 (age(now.nanos_since(query.since) as f64 / 1e9))
                 small { "since " (moment(query.since)) }
             }
             td {
                 @match query.queries_due.zip(query.queries_planned) {
-                    Some((due, planned)) => { (due) " of " (planned) " questions" }
+                    Some((due, planned)) => { (due) " of " (planned) " are past" }
                     None => "the partner takes no questions",
                 }
             }

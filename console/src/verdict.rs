@@ -7,6 +7,7 @@ use payfold_schemas::ipn::Status;
 use payfold_schemas::order::{KnownFacts, OrderState, Severity, Summary};
 use payfold_views::orders::OrderRow;
 
+use crate::freshness::Freshness;
 use crate::text::{amount, clock};
 
 /// How the heading of an order ends that is to be delivered.
@@ -60,6 +61,23 @@ impl OrderVerdict {
             Some(Against::Nothing) | None => {}
         }
         verdict
+    }
+
+    /// The same as far as orders are up to date: nothing is delivered or promised on what may have
+    /// changed since.
+    pub(crate) fn held_unless(mut self, freshness: &Freshness) -> Self {
+        if *freshness != Freshness::UpToDate {
+            self.hold("open");
+            self.todos.insert(
+                0,
+                "More may be known of this order than is in it yet: deliver nothing, and promise \
+                 nothing, before orders are up to date.",
+            );
+            "We can't see the latest payments at this moment, and will answer you soon; keep the \
+             receipt."
+                .clone_into(&mut self.for_payer);
+        }
+        self
     }
 
     /// Takes back that the order is to be delivered.
@@ -375,6 +393,23 @@ mod tests {
         assert_eq!(verdict.tone, "open");
         assert!(verdict.for_payer.ends_with("Of it at least 5.00 EUR was given back."));
         assert!(verdict.todos[0].contains("before the shop delivers"));
+    }
+
+    #[test]
+    fn nothing_is_delivered_or_promised_while_orders_are_not_up_to_date() {
+        for state in OrderState::ALL {
+            let mut stale = order(state);
+            stale.summary.fulfil = state == OrderState::Paid;
+            let of = |freshness| OrderVerdict::of_facts(&stale).held_unless(&freshness);
+            assert_eq!(of(Freshness::UpToDate), OrderVerdict::of_facts(&stale));
+            for freshness in [Freshness::Partly, Freshness::Stopped, Freshness::Behind(90)] {
+                let verdict = of(freshness);
+                assert!(!verdict.heading.contains("deliver."), "{}", verdict.heading);
+                assert!(verdict.for_payer.starts_with("We can't see"), "{}", verdict.for_payer);
+                assert!(verdict.todos[0].contains("deliver nothing"), "{:?}", verdict.todos);
+                assert_ne!(verdict.tone, "good");
+            }
+        }
     }
 
     #[test]

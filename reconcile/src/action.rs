@@ -61,9 +61,12 @@ pub(super) fn action_for(code: Code, flag: Option<Flag>, what: &str) -> String {
 }
 
 /// The next action for a flag.
-pub(super) fn action_for_flag(flag: Flag) -> &'static str {
+pub fn action_for_flag(flag: Flag) -> &'static str {
     match flag {
-        Flag::DoublePayment => "refund one of the payments; that clears it",
+        Flag::DoublePayment => {
+            "ask the partner whether both payments have come; refund one, which clears it, or \
+             decide the flag: ours if both are kept, the partner's if it has only one"
+        }
         Flag::AmountMismatch | Flag::CurrencyMismatch | Flag::ContentVariant => {
             "ask the partner what was paid, deliver nothing before that, then decide the flag"
         }

@@ -23,7 +23,7 @@
 //! have a cause.
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
-mod action;
+pub mod action;
 mod blocking;
 mod changed_orders;
 pub mod close;

@@ -48,7 +48,7 @@ impl QueryStatus {
         match self.queries_due.zip(self.queries_planned) {
             None => format!("{}; the partner can't be queried", self.reason),
             Some((due, planned)) => {
-                format!("{} since {since}: queried {due} of {planned} times, {next}", self.reason)
+                format!("{} since {since}: {due} of {planned} queries due, {next}", self.reason)
             }
         }
     }

@@ -40,13 +40,13 @@ pub struct StuckRow {
 }
 
 impl Row for StuckRow {
-    const COLUMNS: &'static str = "order state reason since queried next_query findings";
+    const COLUMNS: &'static str = "order state reason since due next_query findings";
 
     fn shown(&self, column: &str, _cells: Cells) -> Option<Value> {
         let QueryStatus { queries_due, queries_planned, .. } = self.query;
         Some(match column {
             "order" => format!("{}/{}/{}", self.partner, self.merchant_code, self.order_id).into(),
-            "queried" => match queries_due.zip(queries_planned) {
+            "due" => match queries_due.zip(queries_planned) {
                 Some((due, planned)) => format!("{due} of {planned}").into(),
                 None => "not queried".into(),
             },

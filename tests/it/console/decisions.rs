@@ -165,9 +165,11 @@ fn two_people_decide_a_flag_on_its_order() {
     let on = format!("{key} DOUBLE_PAYMENT@{}", flag["evidence"].as_str().expect("a digest"));
     let path = format!("/orders/{key}");
     let page = ann.get(&path).text();
-    for said in [&*on, "Decide DOUBLE_PAYMENT", "It moves no money"] {
+    let two = "It takes two people";
+    for said in [&*on, "Decide DOUBLE_PAYMENT", "moves no money", two, "whether both payments"] {
         assert!(page.contains(said), "{said}: {page}");
     }
+    assert_eq!(page.matches("this reference").count(), 1, "the other payment's, too: {page}");
     let of_records = "What the partner's records say otherwise";
     assert!(!page.contains(of_records), "the records say nothing about a flag: {page}");
     let partner = "choice=partner&reason=the+second+is+given+back";
