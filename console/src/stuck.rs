@@ -137,7 +137,7 @@ fn row(stuck: &StuckRow, now: Time) -> Markup {
             }
             td {
                 @match query.queries_due.zip(query.queries_planned) {
-                    Some((due, planned)) => { (due) " of " (planned) " are past" }
+                    Some((due, planned)) => { (due) " of " (planned) " past" }
                     None => "the partner takes no questions",
                 }
             }

@@ -163,7 +163,7 @@ fn stuck_orders_are_listed_with_what_is_asked() {
     let page = until("the order is listed", SOON, || {
         Some(visitor.get("/stuck").text()).filter(|page| page.contains(&path))
     });
-    for said in [&*path, "PENDING", "0 of 9 are past", "Next question"] {
+    for said in [&*path, "PENDING", "0 of 9 past", "Next question"] {
         assert!(page.contains(said), "{said}: {page}");
     }
     let listed = system.payfold(&["order", "stuck", "--output", "json"]).json();
