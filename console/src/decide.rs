@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::choice::Choice;
 use crate::failure;
 use crate::field::lines_of;
-use crate::redirect::local;
+use crate::page::local;
 use crate::session::Session;
 use crate::subject::{Change, Outcome, Subject};
 use crate::visit::Visit;

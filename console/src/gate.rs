@@ -11,6 +11,7 @@ use actix_web::{Error, HttpMessage, HttpResponse};
 use payfold_schemas::time::Time;
 
 use crate::session::{Session, SessionCookie};
+use crate::typed_reason::TypedReason;
 use crate::{Console, page, problem, redirect};
 
 /// Nothing from another site is loaded, no script runs but the files of the console, and no other
@@ -39,11 +40,22 @@ impl Console {
 /// Lets a request pass: a change only if it comes from one of our own pages; a page only with a
 /// session, unless it needs none.
 pub(crate) async fn pass(
-    request: ServiceRequest,
+    mut request: ServiceRequest,
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse, Error> {
     let console = request.app_data::<Data<Console>>().expect("the console serves itself").clone();
-    let mut response = match check(&console, &request) {
+    let checked = match refused_origin(&console, &request) {
+        Some(refused) => Err(refused),
+        None => match TypedReason::keep(&mut request).await {
+            Ok(()) => session_of(&console, &request),
+            Err(error) => {
+                let detail = format!("What was sent can't be read: {error}.");
+                let status = StatusCode::BAD_REQUEST;
+                Err(Box::new(problem::answer(request.request(), status, &detail)))
+            }
+        },
+    };
+    let mut response = match checked {
         Err(refused) => request.into_response(*refused),
         Ok(renewed) => {
             if request.extensions().get::<Session>().is_some() {
@@ -66,19 +78,22 @@ pub(crate) async fn pass(
     Ok(response)
 }
 
-/// The session to renew, if its cookie is old. Errors: the answer of a request that does not pass.
-fn check(
-    console: &Console,
-    request: &ServiceRequest,
-) -> Result<Option<Session>, Box<HttpResponse>> {
+/// The answer of a change that does not come from a page of this console.
+fn refused_origin(console: &Console, request: &ServiceRequest) -> Option<Box<HttpResponse>> {
     let is_change = ![Method::GET, Method::HEAD].contains(request.method());
-    if is_change && !is_from_here(console, request) {
+    (is_change && !is_from_here(console, request)).then(|| {
         let detail = "The request does not come from a page of this console. Open the page again \
             and repeat what you did; if that does not help, console.url in payfold.toml is not the \
             address in your browser.";
-        let refused = problem::answer(request.request(), StatusCode::FORBIDDEN, detail);
-        return Err(Box::new(refused));
-    }
+        Box::new(problem::answer(request.request(), StatusCode::FORBIDDEN, detail))
+    })
+}
+
+/// The session to renew, if its cookie is old. Errors: the answer of a request without a session.
+fn session_of(
+    console: &Console,
+    request: &ServiceRequest,
+) -> Result<Option<Session>, Box<HttpResponse>> {
     let now = (console.now)();
     let cookie = request.cookie(console.cookie().name);
     let session = cookie.and_then(|cookie| console.cookie().open(cookie, now));

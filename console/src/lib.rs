@@ -53,6 +53,7 @@ mod subject;
 mod system;
 mod table;
 mod text;
+mod typed_reason;
 mod upload;
 mod verdict;
 mod visit;

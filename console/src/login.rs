@@ -14,8 +14,8 @@ use tokio::time::timeout;
 use zeroize::Zeroizing;
 
 use crate::client::CallError;
-use crate::page::PageFrame;
-use crate::redirect::{LOGIN, LoginLink, local};
+use crate::page::{PageFrame, local};
+use crate::redirect::{LOGIN, LoginLink};
 use crate::session::Session;
 use crate::visit::Visit;
 use crate::{Console, failure, help};

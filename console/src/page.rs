@@ -108,6 +108,14 @@ pub(crate) fn is_open(path: &str) -> bool {
     OPEN_PATHS.contains(&path) || path.starts_with("/help/")
 }
 
+/// The page to open after the log-in: one of this console, never of another site.
+pub(crate) fn local(next: &str) -> &str {
+    let is_local = next.starts_with('/')
+        && !next.starts_with("//")
+        && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    if is_local { next } else { "/" }
+}
+
 /// Whether the request is a program's.
 pub(crate) fn wants_json(request: &HttpRequest) -> bool {
     let accepted = request.headers().get(header::ACCEPT);
@@ -143,6 +151,26 @@ mod tests {
     use sha2::{Digest as _, Sha256};
 
     use super::*;
+
+    #[test]
+    fn a_log_in_leads_to_pages_of_the_console_only() {
+        for next in ["/", "/orders?state=PAID", "/orders/acme/SHOP/o-1"] {
+            assert_eq!(local(next), next);
+        }
+        for next in [
+            "",
+            "orders",
+            "//evil.test",
+            "/\\evil.test",
+            "https://evil.test",
+            "/a\r\nb: c",
+            "/a b",
+            "\\\\evil.test",
+            "/\tx",
+        ] {
+            assert_eq!(local(next), "/", "{next}");
+        }
+    }
 
     #[test]
     fn the_library_is_as_it_was_published() {

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::page::{self, PageFrame};
 use crate::session::Session;
+use crate::typed_reason::TypedReason;
 
 /// Answers with a page, or with JSON for programs.
 pub(crate) fn answer(request: &HttpRequest, status: StatusCode, detail: &str) -> HttpResponse {
@@ -24,6 +25,7 @@ pub(crate) fn answer(request: &HttpRequest, status: StatusCode, detail: &str) ->
     let main = html! {
         h1 { (title) }
         p.said role="alert" { (detail) }
+        @if let Some(typed) = TypedReason::of(request) { (typed.render()) }
     };
     PageFrame { title, session: session.as_ref() }.respond(status, &main)
 }

@@ -7,7 +7,8 @@ use maud::html;
 use payfold_api::call::query_of;
 use serde::{Deserialize, Serialize};
 
-use crate::page::{self, PageFrame};
+use crate::page::{self, PageFrame, local};
+use crate::typed_reason::TypedReason;
 use crate::{Console, problem};
 
 /// The path of the log-in.
@@ -39,16 +40,37 @@ pub(crate) fn to_login(request: &HttpRequest) -> HttpResponse {
         return PageFrame { title: "Payfold", session: None }.respond(StatusCode::OK, &main);
     }
     let is_page = request.method().is_safe() && asked != "/";
-    let next = if is_page { asked.to_owned() } else { String::new() };
+    let typed = TypedReason::of(request);
+    let next = match &typed {
+        Some(typed) => typed.page().to_owned(),
+        None if is_page => asked.to_owned(),
+        None => String::new(),
+    };
     let to = address(LOGIN, &LoginLink { next, code: String::new() });
-    let mut response = HttpResponse::SeeOther();
+    let mut response = match typed {
+        Some(typed) => over_with_reason(&typed, &to),
+        None => self::to(to),
+    };
     let console = request.app_data::<Data<Console>>();
     if let Some(cookie) = console.map(|console| console.cookie())
         && request.cookie(cookie.name).is_some()
     {
-        response.cookie(cookie.removal());
+        response.add_cookie(&cookie.removal()).expect("the name is a header's");
     }
-    response.insert_header((header::LOCATION, to)).finish()
+    response
+}
+
+/// What a person reads who sent a form when their session was over.
+fn over_with_reason(typed: &TypedReason, log_in: &str) -> HttpResponse {
+    let title = "Your session is over";
+    let main = html! {
+        h1 { (title) }
+        p.said role="alert" {
+            "Nothing was changed. " a href=(log_in) { "Log in" } ", and do it once more."
+        }
+        (typed.render())
+    };
+    PageFrame { title, session: None }.respond(StatusCode::UNAUTHORIZED, &main)
 }
 
 /// Leads to a page.
@@ -70,37 +92,4 @@ pub(crate) fn address(path: &str, members: &impl Serialize) -> String {
 fn is_led_by_another_site(request: &HttpRequest) -> bool {
     let site = request.headers().get("sec-fetch-site");
     request.method() == Method::GET && site.is_some_and(|site| site == "cross-site")
-}
-
-/// The page to open after the log-in: one of this console, never of another site.
-pub(crate) fn local(next: &str) -> &str {
-    let is_local = next.starts_with('/')
-        && !next.starts_with("//")
-        && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
-    if is_local { next } else { "/" }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_log_in_leads_to_pages_of_the_console_only() {
-        for next in ["/", "/orders?state=PAID", "/orders/acme/SHOP/o-1"] {
-            assert_eq!(local(next), next);
-        }
-        for next in [
-            "",
-            "orders",
-            "//evil.test",
-            "/\\evil.test",
-            "https://evil.test",
-            "/a\r\nb: c",
-            "/a b",
-            "\\\\evil.test",
-            "/\tx",
-        ] {
-            assert_eq!(local(next), "/", "{next}");
-        }
-    }
 }

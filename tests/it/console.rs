@@ -244,6 +244,40 @@ fn a_session_ends_with_its_token() {
 
 /// A process that serves nothing but the console, beside the system it shows.
 #[test]
+fn what_a_person_typed_is_on_the_page_that_does_not_take_it() {
+    let home = Home::configured("");
+    let system = System::demo();
+    let admin_urls = format!("http://{}", system.admin());
+    let apart = home.boot_as("console", &[("PAYFOLD_CONSOLE__ADMIN_URLS", &admin_urls)]);
+    let token = token_of(&system, "ann", "operator");
+    let visitor = Visitor::log_in(&apart, &token);
+    let form = "reason=ask+%3Cb%3E+first";
+    let own = format!("{form}&post_token={}", visitor.post_token());
+    let over = "Your session is over";
+    let of_finding = "/login?next=%2Ffindings%2Fabc";
+    let assert_typed = |answer: &Answer, status: u16, said: &[&str]| {
+        let page = answer.text();
+        assert_eq!(answer.status, status, "{page}");
+        for said in said.iter().chain(&["ask &lt;b&gt; first"]) {
+            assert!(page.contains(said), "{said}: {page}");
+        }
+    };
+    let without = |path: &str, fields: &str| send(&apart, path, ORIGIN, fields);
+    let answer = without("/decisions", &format!("{form}&back=/findings/abc"));
+    assert_typed(&answer, 401, &[over, of_finding]);
+    let answer = without("/bytes/intake/0-1", &format!("{form}&back=//evil.test"));
+    assert_typed(&answer, 401, &[over, "href=\"/login?next=%2F\""]);
+    assert_typed(&visitor.send("/bytes/intake/0-1", ORIGIN, form), 400, &["/bytes/intake/0-1"]);
+    assert!(!visitor.send("/bytes/intake/0-1", "", &own).text().contains("first"));
+    let huge = visitor.send("/decisions", ORIGIN, &"x".repeat(300_000));
+    assert_eq!(huge.status, 400, "{}", huge.text());
+    assert!(huge.header("content-security-policy").is_some(), "{}", huge.text());
+    system.kill();
+    let answer = visitor.send("/bytes/intake/0-1", ORIGIN, &own);
+    assert_typed(&answer, 502, &["The system does not answer"]);
+}
+
+#[test]
 fn a_console_apart_reports_that_the_system_does_not_answer() {
     let system = System::demo();
     let token = token_of(&system, "ann", "viewer");
