@@ -16,6 +16,8 @@ use crate::text::{age, amount};
 
 /// The name of what the console can't see.
 const NOT_WATCHED: &str = "NotWatched";
+/// What to do first about critical flags.
+const FIND_CRITICAL: &str = "see which are still open, among the orders of the last eight days";
 const DAY_S: f64 = 86_400.0;
 /// A fold that is behind by more, in seconds, is an alert.
 pub(crate) const LAG_MAX_S: f64 = 60.0;
@@ -114,7 +116,7 @@ impl Watched<'_> {
             match problem {
                 Some(ProcessProblem::NoAnswer(why)) => {
                     let what = format!("The process at {url} does not answer: {why}");
-                    let first = "see whether it runs; the last ERROR line of its log says why not";
+                    let first = "on its machine, see whether it runs; its last ERROR line says why";
                     alerts.push(Alert::page("Down", what, first));
                 }
                 Some(ProcessProblem::Refused(said)) => {
@@ -165,6 +167,11 @@ impl Watched<'_> {
                 let what = format!("No process that answers {what}");
                 alerts.push(Alert::page(name, what, first));
             }
+        }
+        if !self.system.runs("projector") && all_say {
+            let what = "Critical flags can't be counted: no projector answers".to_owned();
+            let alert = Alert::ticket(NOT_WATCHED, what, FIND_CRITICAL);
+            alerts.push(alert.on(path_of_critical(self.now)));
         }
         if self.notices.is_none() {
             let what = "The quarantine can't be read".to_owned();
@@ -265,7 +272,8 @@ impl Watched<'_> {
             let (what, first) = match refused {
                 0 => (
                     format!("{partner} was busy, and nothing of it has come for {silence}"),
-                    "ask the partner; see that its notices reach the public listener",
+                    "see when it was heard last; ask it whether it sends, and try from outside \
+                     whether the public listener is reached",
                 ),
                 refused => (
                     format!(
@@ -346,8 +354,7 @@ impl Watched<'_> {
             .map(|(flag, orders)| format!("{} {flag}", count(orders)))
             .collect();
         let what = format!("Critical flags that orders got in the last day: {}", flags.join(", "));
-        let first = "see which are still open, among the orders of the last eight days";
-        let alert = Alert::ticket("OrderFlagsRaised", what, first);
+        let alert = Alert::ticket("OrderFlagsRaised", what, FIND_CRITICAL);
         (!flags.is_empty()).then(|| alert.on(path_of_critical(self.now)))
     }
 
@@ -538,7 +545,8 @@ mod tests {
         assert_eq!(*name, "NotWatched");
         let none = named(vec![Process { state: None, ..process("vault_stale 0") }]);
         let names: Vec<_> = none.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, ["Down", "ProjectorBehindOrHalted", "NothingExpires"], "{none:?}");
+        let unseen = ["Down", "ProjectorBehindOrHalted", "NothingExpires", "NotWatched"];
+        assert_eq!(names, unseen, "{none:?}");
     }
 
     #[test]

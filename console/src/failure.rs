@@ -19,8 +19,9 @@ const NO_ANSWER_TO_CHANGE: &str = "The system does not answer. What you sent may
     open.";
 
 /// The same if those that answer do not do this work.
-const NO_PROCESS: &str = "No process that answers does this work. The overview lists those that \
-    do, and which do not answer; console.admin_urls has to name the admin listener of each.";
+const NO_PROCESS: &str = "No process that answers does this work. It may be one that does not \
+    answer: the overview lists each. If it runs, its admin listener is missing in \
+    console.admin_urls.";
 
 /// The error of a handler, with its answer.
 pub(crate) fn failed(request: &HttpRequest, error: &CallError) -> Error {

@@ -262,14 +262,16 @@ fn what(fact: &Fact) -> Markup {
             }
             Fact::SessionOpened(_) => { "The partner opened a page for the payer" }
             Fact::CreateFailed(_) => { "The payment could not be created" }
-            Fact::Ipn(Ipn { status, money: moved, .. }) => {
+            Fact::Ipn(Ipn { status, money: moved, provider_ref, .. }) => {
                 "The partner said " b { (status) } ": "
                 (money(moved.amount.minor(), Some(moved.currency)))
+                small { "reference " code { (provider_ref) } }
             }
             Fact::DeadlinePassed { .. } => { "The time to pay was over" }
             Fact::QueryAnswered(answer) => {
                 "Asked, the partner answered " b { (answer.status) } ": "
                 (money(answer.amount.minor(), Some(answer.currency)))
+                small { "reference " code { (answer.provider_ref) } }
             }
             Fact::RefShared(_) => { "Another order has the same reference of the partner" }
             Fact::Decided(decision) => { "A person decided " (decision.flag) }

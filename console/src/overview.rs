@@ -129,7 +129,11 @@ impl Overview {
                         @if self.system.runs("projector") {
                             (count(self.system.flags_raised().into_values().sum()))
                         } @else { (unknown("projector")) }
-                        small { a href=(path_of_critical(self.now)) { "orders with an open one" } }
+                        small {
+                            a href=(path_of_critical(self.now)) {
+                                "orders with an open one"
+                            }
+                        }
                     }
                 }
                 div {
@@ -143,7 +147,7 @@ impl Overview {
                             }
                         }
                         @if self.system.runs("reconciler") && compared.is_none() {
-                            small { a href="/days" { "no day was compared yet" } }
+                            small { a href="/days" { "no day compared yet, so no flags" } }
                         }
                     }
                 }
@@ -154,10 +158,10 @@ impl Overview {
                     }
                 }
                 div {
-                    dt { "Questions to partners without an answer now" }
+                    dt { "Unanswered questions to partners" }
                     dd {
                         (of_reconcilers("payfold_reconciler_queries_waiting"))
-                        small { a href=(STUCK_PATH) { "stuck orders" } }
+                        small { a href=(STUCK_PATH) { "all stuck orders" } }
                     }
                 }
             }

@@ -109,8 +109,8 @@ impl OrderVerdict {
                  decided about it.",
             ),
             (true, _) => Some(
-                "Someone who decides about money has to decide what is critical below before the \
-                 shop delivers.",
+                "Two people with the role finance or admin have to decide what is critical below \
+                 before the shop delivers.",
             ),
             (false, false) => Some("A person should check what does not fit below."),
             (false, true) => None,

@@ -141,7 +141,7 @@ fn orders_that_nothing_folds_are_not_shown_as_if_up_to_date() {
     }
     let flags = "<dt>Critical flags of the last day</dt><dd>unknown<small>no projector answers<";
     let overview = visitor.get("/").text();
-    for said in [flags, "no day was compared yet", "missing in console.admin_urls"] {
+    for said in [flags, "no day compared yet", "missing in console.admin_urls"] {
         assert!(overview.contains(said), "{said}: {overview}");
     }
     let names = needs(&visitor.json("/").json()).join(" ");
