@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use payfold_api::decisions::DECIDE_FLAG;
-use payfold_report::codes::{flag_action, flag_meaning, verdict_text};
+use payfold_report::codes::{action_for_flag, flag_meaning, verdict_text};
 use payfold_schemas::fact::Verdict;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::RaisedFlag;
@@ -44,7 +44,7 @@ impl OrderFlags<'_> {
             li {
                 span.badge.(raised.severity.as_str()) { (raised.flag) }
                 " " (flag_meaning(raised.flag))
-                @if raised.is_open() { (action(flag_action(raised.flag))) }
+                @if raised.is_open() { (action(action_for_flag(raised.flag))) }
                 @for row in &decisions { (decision(row)) }
                 @if let (true, Some(id)) = (decisions.is_empty(), &raised.decided_by) {
                     small { "decided, by the fact " code { (id) } }

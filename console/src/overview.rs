@@ -154,7 +154,11 @@ impl Overview {
                 div {
                     dt { "Facts wait to be folded for" }
                     dd {
-                        @match lag { Some(lag) => (age(lag)), None => (unknown("projector")) }
+                        @match lag {
+                            Some(lag) => (age(lag)),
+                            None if self.system.runs("projector") => "not known yet",
+                            None => (unknown("projector")),
+                        }
                     }
                 }
                 div {

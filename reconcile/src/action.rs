@@ -60,7 +60,7 @@ pub(super) fn action_for(code: Code, flag: Option<Flag>, what: &str) -> String {
     .to_owned()
 }
 
-/// The next action for a flag.
+/// The next action for a flag. What is in backticks is a command.
 pub fn action_for_flag(flag: Flag) -> &'static str {
     match flag {
         Flag::DoublePayment => {

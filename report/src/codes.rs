@@ -1,7 +1,7 @@
 //! Owns the texts of finding codes, severities and verdicts for readers of the report and the
 //! console. Pure.
 
-use payfold_reconcile::action::action_for_flag;
+pub use payfold_reconcile::action::action_for_flag;
 use payfold_schemas::fact::Verdict;
 use payfold_schemas::finding::{Code, FindingChanged};
 use payfold_schemas::order::{Flag, Severity};
@@ -109,11 +109,6 @@ pub fn flag_meaning(flag: Flag) -> &'static str {
         Flag::FactOverflow => "More was reported than an order keeps.",
         Flag::DecisionsConflict => "Two decisions about the same thing disagree.",
     }
-}
-
-/// The next action for a flag. What is in backticks is a command.
-pub fn flag_action(flag: Flag) -> &'static str {
-    action_for_flag(flag)
 }
 
 /// The title of a finding: of one about a flag, the flag's.
