@@ -286,8 +286,8 @@ pub(crate) enum OrderCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// List orders with an outcome that partners are queried for: why, since when, how often, when
-    /// next
+    /// List orders with an outcome that partners are queried for: why, since when, how many queries
+    /// are due, when next
     #[command(after_help = "Example: payfold order stuck --partner acme")]
     Stuck {
         /// Only orders of this partner

@@ -169,7 +169,7 @@ impl Watched<'_> {
             }
         }
         if !self.system.runs("projector") && all_say {
-            let what = "Critical flags can't be counted: no projector answers".to_owned();
+            let what = "Critical flags can't be counted: no projector says how it is".to_owned();
             let alert = Alert::ticket(NOT_WATCHED, what, FIND_CRITICAL);
             alerts.push(alert.on(path_of_critical(self.now)));
         }
@@ -212,10 +212,8 @@ impl Watched<'_> {
             let what = format!("The projector at {url} has halted: its log says at which record");
             alerts.push(behind(what));
         }
-        let all = self.system.largest("payfold_projector_intake_partitions", "");
-        let folded: f64 =
-            self.system.sums("payfold_projector_partitions", "", |_| true).values().sum();
-        if let Some(idle) = all.get("").map(|all| all - folded).filter(|idle| *idle > 0.0) {
+        let idle = self.system.idle_partitions();
+        if idle > 0.0 {
             let what =
                 format!("No projector that answers folds {} partitions of intake", whole(idle));
             let first = "see that console.admin_urls names every projector, and that each runs";

@@ -18,6 +18,7 @@ use crate::field::lines_of;
 use crate::page::local;
 use crate::session::Session;
 use crate::subject::{Change, Outcome, Subject};
+use crate::text::typed;
 use crate::visit::Visit;
 
 /// The path that decisions are sent to.
@@ -78,7 +79,6 @@ impl DecisionFields {
                         }
                     }
                     @if self.choices.contains(&Choice::Accept(Verdict::Ours)) {
-                        @if self.takes_two { p.hint { (TWO_PEOPLE) } }
                         p.hint {
                             "A decision says which side counts. Of a flag, our record is the order \
                              as it is here; whichever side counts, a critical flag then no longer \
@@ -121,6 +121,8 @@ impl DecisionFields {
                 @if let Some(first) = first {
                     p { "If you agree with " (isolated(first.as_str()))
                         ", decide the same: it is final then. Anything else replaces it." }
+                } @else if self.takes_two {
+                    p.hint { (TWO_PEOPLE) }
                 }
                 (self.of(subject, session))
             }
@@ -368,7 +370,7 @@ impl Posted {
                 }
                 (outcomes.list())
                 @if outcomes.outcomes.iter().any(SubjectOutcome::is_refused) {
-                    p { "Your reason was: “" (whole(&self.form.reason)) "”" }
+                    (typed(&self.form.reason))
                 }
                 p { a href=(local(&self.form.back)) { "Back to where you were" } }
             }

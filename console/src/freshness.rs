@@ -16,10 +16,13 @@ use crate::system::System;
 use crate::text::age;
 use crate::visit::Visit;
 
-/// What is known is asked for anew after this time.
+/// That orders are up to date is asked for anew after this time.
 const KEPT_MS: i64 = 5_000;
-/// A page does not wait longer for a process that hangs.
-const ASKED_MAX: Duration = Duration::from_secs(1);
+/// Anything else is, after this time.
+const KEPT_STALE_MS: i64 = 1_000;
+/// A page does not wait longer for a process that hangs. One that only reads its log slowly answers
+/// within 3 s.
+const ASKED_MAX: Duration = Duration::from_secs(4);
 
 /// How orders stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,12 +43,14 @@ pub(crate) struct LastFreshness(Mutex<Option<(Time, Freshness)>>);
 impl Freshness {
     fn of(system: &System) -> Self {
         let lags = system.largest("payfold_projector_lag_seconds", "partition");
-        let lag = lags.into_values().fold(0.0, f64::max);
         let has_halted = system.raised("payfold_projector_partitions_halted").next().is_some();
         // One that does not say what it is may be a projector.
-        if !system.runs("projector") && system.all_say() {
+        let is_all = system.all_say();
+        let is_unfolded = lags.is_empty() || system.idle_partitions() > 0.0;
+        let lag = lags.into_values().fold(0.0, f64::max);
+        if !system.runs("projector") && is_all {
             Self::Stopped
-        } else if has_halted {
+        } else if has_halted || (is_all && is_unfolded) {
             Self::Partly
         } else if lag > LAG_MAX_S {
             Self::Behind(lag as u64)
@@ -60,8 +65,8 @@ impl Freshness {
             Self::UpToDate => return html! {},
             Self::Partly => (
                 "bad",
-                "A part of the orders is not up to date: a projector has halted at a record. What \
-                 came since is missing there, and is kept."
+                "A part of the orders is not up to date: no projector that answers folds notices \
+                 into it now. What came since is missing there, and is kept."
                     .to_owned(),
             ),
             Self::Stopped => (
@@ -103,8 +108,11 @@ impl Visit {
         let now = (self.console.now)();
         let last = &self.console.freshness.0;
         let known = last.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((_, known)) = known.filter(|(at, _)| now.unix_ms() - at.unix_ms() < KEPT_MS) {
-            return known;
+        if let Some((at, known)) = known {
+            let kept_ms = if known == Freshness::UpToDate { KEPT_MS } else { KEPT_STALE_MS };
+            if now.unix_ms() - at.unix_ms() < kept_ms {
+                return known;
+            }
         }
         // The page's own call says that a session is over.
         let Ok(system) = System::read(&self.client(), ASKED_MAX).await else {
@@ -143,6 +151,9 @@ mod tests {
     fn orders_are_up_to_date_while_a_projector_keeps_up() {
         let lag = "payfold_projector_lag_seconds";
         let halted = "payfold_projector_partitions_halted";
+        let all = "payfold_projector_intake_partitions";
+        let own = "payfold_projector_partitions";
+        let up_to_date = || Freshness::UpToDate;
         let refused = Some(ProcessProblem::Refused("another vault".to_owned()));
         let silent = Process { state: None, problem: refused, ..process(&[], &[]) };
         let away = ProcessProblem::NoAnswer("refused".to_owned());
@@ -151,6 +162,12 @@ mod tests {
             (vec![process(&["projector"], &[(lag, 2.0)])], Freshness::UpToDate),
             (vec![process(&["projector"], &[(lag, 90.0)])], Freshness::Behind(90)),
             (vec![process(&["projector"], &[(halted, 1.0)])], Freshness::Partly),
+            (vec![process(&["projector"], &[])], Freshness::Partly),
+            (vec![process(&["projector"], &[(lag, 2.0), (all, 3.0), (own, 3.0)])], up_to_date()),
+            (
+                vec![process(&["projector"], &[(lag, 2.0), (all, 3.0), (own, 2.0)])],
+                Freshness::Partly,
+            ),
             (vec![process(&["ingest"], &[])], Freshness::Stopped),
             (vec![process(&["ingest"], &[]), away], Freshness::Stopped),
             (vec![process(&["ingest"], &[]), silent], Freshness::UpToDate),

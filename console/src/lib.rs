@@ -62,7 +62,7 @@ use std::sync::Mutex;
 
 use actix_web::cookie::Key;
 use actix_web::middleware::from_fn;
-use actix_web::web::{self, Data, FormConfig, QueryConfig, ServiceConfig};
+use actix_web::web::{self, Data, FormConfig, PayloadConfig, QueryConfig, ServiceConfig};
 use payfold_schemas::time::Time;
 use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
@@ -210,5 +210,6 @@ fn readers(console: &Data<Console>, config: &mut ServiceConfig) {
     config
         .app_data(console.clone())
         .app_data(QueryConfig::default().error_handler(failure::unread_query))
+        .app_data(PayloadConfig::new(POST_BYTES_MAX))
         .app_data(FormConfig::default().limit(POST_BYTES_MAX).error_handler(failure::unread_post));
 }

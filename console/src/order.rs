@@ -13,8 +13,7 @@ use payfold_report::text::whole;
 use payfold_report::values::OurCurrencies;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::{OrderKey, ProviderRef};
-use payfold_schemas::ipn::{Ipn, Status};
-use payfold_schemas::order::KnownFacts;
+use payfold_schemas::ipn::Ipn;
 use payfold_views::decisions::{DecisionPage, DecisionRow, ListDecisions};
 use payfold_views::facts::FactRow;
 use payfold_views::findings::{FindingPage, ListFindings};
@@ -31,7 +30,7 @@ use crate::problem;
 use crate::session::Session;
 use crate::table::{Head, table};
 use crate::text::{copy_button, moment, money, state};
-use crate::verdict::OrderVerdict;
+use crate::verdict::{OrderVerdict, paid_refs};
 use crate::visit::Visit;
 
 /// The path of an order's page.
@@ -202,12 +201,7 @@ fn figures(order: &OrderRow) -> Markup {
 
 /// The further references under which a payment of the order was reported.
 fn others_paid<'o>(order: &'o OrderRow, first: &'o ProviderRef) -> BTreeSet<&'o ProviderRef> {
-    let KnownFacts { ipns, query_answers, .. } = &order.facts;
-    let notices = ipns.iter().map(|known| (known.content.status, &known.content.provider_ref));
-    let answers =
-        query_answers.iter().map(|known| (known.content.status, &known.content.provider_ref));
-    let paid = notices.chain(answers).filter(|(status, _)| *status == Status::Success);
-    paid.map(|(_, other)| other).filter(|other| *other != first).collect()
+    paid_refs(&order.facts).filter(|other| *other != first).collect()
 }
 
 /// What the partner's records say otherwise.

@@ -44,7 +44,7 @@ impl OrderFlags<'_> {
             li {
                 span.badge.(raised.severity.as_str()) { (raised.flag) }
                 " " (flag_meaning(raised.flag))
-                @if raised.is_open() { (action(action_for_flag(raised.flag))) }
+                @if raised.needs_attention() { (action(action_for_flag(raised.flag))) }
                 @for row in &decisions { (decision(row)) }
                 @if let (true, Some(id)) = (decisions.is_empty(), &raised.decided_by) {
                     small { "decided, by the fact " code { (id) } }

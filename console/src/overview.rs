@@ -100,9 +100,13 @@ impl Overview {
 
     fn figures(&self) -> Markup {
         // What is none has no series.
-        let of_reconcilers = |metric: &str| match self.system.runs("reconciler") {
-            true => count(self.system.largest(metric, "").into_values().sum::<f64>() as u64),
-            false => "unknown".to_owned(),
+        let known = |role: &str, value: String| match self.system.runs(role) {
+            true => html! { (value) },
+            false => html! { "unknown" small { "no " (role) " says how it is" } },
+        };
+        let of_reconcilers = |metric: &str| {
+            let sum = self.system.largest(metric, "").into_values().sum::<f64>();
+            known("reconciler", count(sum as u64))
         };
         let lags = self.system.largest("payfold_projector_lag_seconds", "partition");
         let lag = lags.into_values().reduce(f64::max);
@@ -118,17 +122,15 @@ impl Overview {
                 div {
                     dt { "Notices of partners in the last hour" }
                     dd {
-                        @if self.system.runs("ingest") {
-                            (count(accepted)) " accepted, " (count(refused)) " refused"
-                        } @else { (unknown("ingest")) }
+                        (known("ingest", format!(
+                            "{} accepted, {} refused", count(accepted), count(refused)
+                        )))
                     }
                 }
                 div {
                     dt { "Critical flags of the last day" }
                     dd {
-                        @if self.system.runs("projector") {
-                            (count(self.system.flags_raised().into_values().sum()))
-                        } @else { (unknown("projector")) }
+                        (known("projector", count(self.system.flags_raised().into_values().sum())))
                         small {
                             a href=(path_of_critical(self.now)) {
                                 "orders with an open one"
@@ -147,18 +149,14 @@ impl Overview {
                             }
                         }
                         @if self.system.runs("reconciler") && compared.is_none() {
-                            small { a href="/days" { "no day compared yet, so no flags" } }
+                            small { a href="/days" { "no day was compared whole yet" } }
                         }
                     }
                 }
                 div {
                     dt { "Facts wait to be folded for" }
                     dd {
-                        @match lag {
-                            Some(lag) => (age(lag)),
-                            None if self.system.runs("projector") => "not known yet",
-                            None => (unknown("projector")),
-                        }
+                        (known("projector", lag.map_or("not known yet".to_owned(), age)))
                     }
                 }
                 div {
@@ -277,11 +275,6 @@ impl Overview {
             }
         }
     }
-}
-
-/// What is not known because no process with this role answers.
-fn unknown(role: &str) -> Markup {
-    html! { "unknown" small { "no " (role) " answers" } }
 }
 
 /// When a partner was heard last.

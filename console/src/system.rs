@@ -187,6 +187,13 @@ impl System {
         sums
     }
 
+    /// The partitions of intake that no projector folds, as far as processes say.
+    pub(crate) fn idle_partitions(&self) -> f64 {
+        let all = self.largest("payfold_projector_intake_partitions", "");
+        let folded: f64 = self.sums("payfold_projector_partitions", "", |_| true).values().sum();
+        all.get("").map_or(0.0, |all| (all - folded).max(0.0))
+    }
+
     /// The traffic of each partner over all processes.
     pub(crate) fn traffic(&self) -> Vec<PartnerTraffic> {
         let mut partners = BTreeMap::<&str, PartnerTraffic>::new();

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use payfold_report::money::major_named;
-use payfold_report::text::{isolated, whole};
+use payfold_report::text::{isolated, on_one_line, whole};
 use payfold_schemas::ids::Author;
 use payfold_schemas::money::Currency;
 use payfold_schemas::order::OrderState;
@@ -41,6 +41,17 @@ pub(crate) fn copy_button(what: &str) -> Markup {
     html! {
         " " button.copy type="button" hidden {
             "Copy" span.unseen { " " (what) }
+        }
+    }
+}
+
+/// A reason as a person typed it, to be copied.
+pub(crate) fn typed(reason: &str) -> Markup {
+    let lines: Vec<_> = reason.lines().map(on_one_line).collect();
+    html! {
+        p {
+            "Your reason was: “" span.typed { (lines.join("\n")) } "”"
+            (copy_button("your reason"))
         }
     }
 }

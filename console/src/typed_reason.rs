@@ -6,10 +6,10 @@ use actix_web::http::header;
 use actix_web::web::Bytes;
 use actix_web::{Error, HttpMessage as _, HttpRequest};
 use maud::{Markup, html};
-use payfold_report::text::on_one_line;
 
+use crate::UPLOADS;
 use crate::page::{self, local};
-use crate::text::copy_button;
+use crate::text::typed;
 
 /// The reason that a form came with.
 #[derive(Clone, Debug)]
@@ -23,7 +23,10 @@ impl TypedReason {
     /// Keeps the reason of a form beside its request, which stays as it came. Errors: the form is
     /// too large.
     pub(crate) async fn keep(request: &mut ServiceRequest) -> Result<(), Error> {
-        if request.method().is_safe() || page::is_open(request.path()) || !has_fields(request) {
+        // No form below UPLOADS has a reason, and bodies there may take long.
+        let path = request.path();
+        let has_none = page::is_open(path) || path.starts_with(UPLOADS);
+        if request.method().is_safe() || has_none || !has_fields(request) {
             return Ok(());
         }
         let body = request.extract::<Bytes>().await?;
@@ -59,10 +62,7 @@ impl TypedReason {
     /// The reason, to be copied.
     pub(crate) fn render(&self) -> Markup {
         html! {
-            p {
-                "Your reason was: “" span { (on_one_line(&self.reason)) } "”"
-                (copy_button("your reason"))
-            }
+            (typed(&self.reason))
             p { a href=(self.page()) { "Back to the form" } }
         }
     }

@@ -3,6 +3,7 @@
 
 use payfold_schemas::fact::Verdict;
 use payfold_schemas::finding::{Code, FindingChanged, FindingStatus};
+use payfold_schemas::ids::ProviderRef;
 use payfold_schemas::ipn::Status;
 use payfold_schemas::order::{KnownFacts, OrderState, Severity, Summary};
 use payfold_views::orders::OrderRow;
@@ -196,10 +197,17 @@ fn is_reported(order: &OrderRow) -> bool {
         | OrderState::Unconfirmed => true,
         OrderState::Paid | OrderState::Refunded | OrderState::Unmatched => false,
     };
-    let KnownFacts { ipns, query_answers, .. } = &order.facts;
-    let mut reported = (ipns.iter().map(|known| known.content.status))
-        .chain(query_answers.iter().map(|known| known.content.status));
-    is_unpaid && reported.any(|status| status == Status::Success)
+    is_unpaid && paid_refs(&order.facts).next().is_some()
+}
+
+/// The reference of each payment that notices and answers report, some of them twice.
+pub(crate) fn paid_refs(facts: &KnownFacts) -> impl Iterator<Item = &ProviderRef> {
+    let KnownFacts { ipns, query_answers, .. } = facts;
+    let notices = ipns.iter().map(|known| (known.content.status, &known.content.provider_ref));
+    let answers =
+        query_answers.iter().map(|known| (known.content.status, &known.content.provider_ref));
+    let all = notices.chain(answers);
+    all.filter(|(status, _)| *status == Status::Success).map(|(_, paid)| paid)
 }
 
 /// What was paid, and when; with what is more than was asked.

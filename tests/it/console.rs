@@ -242,7 +242,6 @@ fn a_session_ends_with_its_token() {
     assert!(refused.text().contains("This token is not known."), "{}", refused.text());
 }
 
-/// A process that serves nothing but the console, beside the system it shows.
 #[test]
 fn what_a_person_typed_is_on_the_page_that_does_not_take_it() {
     let home = Home::configured("");
@@ -277,6 +276,7 @@ fn what_a_person_typed_is_on_the_page_that_does_not_take_it() {
     assert_typed(&answer, 502, &["The system does not answer"]);
 }
 
+/// A process that serves nothing but the console, beside the system it shows.
 #[test]
 fn a_console_apart_reports_that_the_system_does_not_answer() {
     let system = System::demo();

@@ -139,9 +139,10 @@ fn orders_that_nothing_folds_are_not_shown_as_if_up_to_date() {
         let said = "Orders are not up to date: nothing that answers folds";
         assert!(page.status == 200 && page.text().contains(said), "{path}: {}", page.text());
     }
-    let flags = "<dt>Critical flags of the last day</dt><dd>unknown<small>no projector answers<";
+    let flags =
+        "<dt>Critical flags of the last day</dt><dd>unknown<small>no projector says how it is<";
     let overview = visitor.get("/").text();
-    for said in [flags, "no day compared yet", "missing in console.admin_urls"] {
+    for said in [flags, "no day was compared whole yet", "missing in console.admin_urls"] {
         assert!(overview.contains(said), "{said}: {overview}");
     }
     let names = needs(&visitor.json("/").json()).join(" ");
