@@ -29,8 +29,6 @@ const KEY_END_S: f64 = 7.0 * DAY_S;
 const VERIFIED_MAX_S: f64 = 2.0 * DAY_S;
 /// Records that were compared longer ago, in seconds, are an alert: 36 h.
 const COMPARED_MAX_S: f64 = 1.5 * DAY_S;
-/// When the records of a partner were last compared whole.
-pub(crate) const LAST_COMPARED: &str = "payfold_reconciler_last_complete_run_timestamp_seconds";
 /// A copy that is behind by more events is an alert.
 const LATEST_LAG_MAX: f64 = 10_000.0;
 
@@ -142,8 +140,6 @@ impl Watched<'_> {
     /// What no process that says how it is has.
     fn unseen(&self) -> Vec<Alert> {
         let mut alerts = Vec::new();
-        // Those that don't say are tickets already, and may have it.
-        let all_say = self.system.all_say();
         let mut all = self.system.processes.iter();
         let first = match all.any(|one| matches!(one.problem, Some(ProcessProblem::NoAnswer(_)))) {
             true => "begin with the process above that is down: it may be the one",
@@ -163,12 +159,12 @@ impl Watched<'_> {
                 "watches deadlines: nothing expires, no partner is asked, no day is compared",
             ),
         ] {
-            if !self.system.runs(role) && all_say {
+            if self.system.lacks(role) {
                 let what = format!("No process that answers {what}");
                 alerts.push(Alert::page(name, what, first));
             }
         }
-        if !self.system.runs("projector") && all_say {
+        if self.system.lacks("projector") {
             let what = "Critical flags can't be counted: no projector says how it is".to_owned();
             let alert = Alert::ticket(NOT_WATCHED, what, FIND_CRITICAL);
             alerts.push(alert.on(path_of_critical(self.now)));
@@ -203,8 +199,7 @@ impl Watched<'_> {
         let mut alerts = Vec::new();
         let behind =
             |what: String| Alert::page("ProjectorBehindOrHalted", what, "run payfold log stats");
-        let lags = self.system.largest("payfold_projector_lag_seconds", "partition");
-        for (partition, lag) in lags.into_iter().filter(|(_, lag)| *lag > LAG_MAX_S) {
+        for (partition, lag) in self.system.lags().into_iter().filter(|(_, lag)| *lag > LAG_MAX_S) {
             let what = format!("Facts of partition {partition} wait for {} to be folded", age(lag));
             alerts.push(behind(what));
         }
@@ -242,7 +237,7 @@ impl Watched<'_> {
             let first = "read the last ERROR line of its log; then start it again";
             alerts.push(Alert::page("NothingExpires", what, first));
         }
-        for (partner, then) in self.system.largest(LAST_COMPARED, "partner") {
+        for (partner, then) in self.system.last_compared() {
             let seconds = self.since(then);
             if seconds > COMPARED_MAX_S {
                 let what =

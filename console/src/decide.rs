@@ -31,9 +31,6 @@ const REASON_CHARS: usize = 1_000;
 const NO_ANSWER: &str = "There is no answer, so it may be taken or not: open it before you decide \
     again.";
 
-/// What a person has to know who decides something critical.
-const TWO_PEOPLE: &str = "It takes two people: another person has to decide the same.";
-
 /// What a person fills in to decide, and where they came from.
 #[derive(Debug, Default)]
 pub(crate) struct DecisionFields {
@@ -122,7 +119,7 @@ impl DecisionFields {
                     p { "If you agree with " (isolated(first.as_str()))
                         ", decide the same: it is final then. Anything else replaces it." }
                 } @else if self.takes_two {
-                    p.hint { (TWO_PEOPLE) }
+                    p.hint { "It takes two people: another person has to decide the same." }
                 }
                 (self.of(subject, session))
             }

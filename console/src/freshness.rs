@@ -42,15 +42,13 @@ pub(crate) struct LastFreshness(Mutex<Option<(Time, Freshness)>>);
 
 impl Freshness {
     fn of(system: &System) -> Self {
-        let lags = system.largest("payfold_projector_lag_seconds", "partition");
+        let lags = system.lags();
         let has_halted = system.raised("payfold_projector_partitions_halted").next().is_some();
-        // One that does not say what it is may be a projector.
-        let is_all = system.all_say();
         let is_unfolded = lags.is_empty() || system.idle_partitions() > 0.0;
         let lag = lags.into_values().fold(0.0, f64::max);
-        if !system.runs("projector") && is_all {
+        if system.lacks("projector") {
             Self::Stopped
-        } else if has_halted || (is_all && is_unfolded) {
+        } else if has_halted || (is_unfolded && system.all_say()) {
             Self::Partly
         } else if lag > LAG_MAX_S {
             Self::Behind(lag as u64)
@@ -153,7 +151,6 @@ mod tests {
         let halted = "payfold_projector_partitions_halted";
         let all = "payfold_projector_intake_partitions";
         let own = "payfold_projector_partitions";
-        let up_to_date = || Freshness::UpToDate;
         let refused = Some(ProcessProblem::Refused("another vault".to_owned()));
         let silent = Process { state: None, problem: refused, ..process(&[], &[]) };
         let away = ProcessProblem::NoAnswer("refused".to_owned());
@@ -163,7 +160,10 @@ mod tests {
             (vec![process(&["projector"], &[(lag, 90.0)])], Freshness::Behind(90)),
             (vec![process(&["projector"], &[(halted, 1.0)])], Freshness::Partly),
             (vec![process(&["projector"], &[])], Freshness::Partly),
-            (vec![process(&["projector"], &[(lag, 2.0), (all, 3.0), (own, 3.0)])], up_to_date()),
+            (
+                vec![process(&["projector"], &[(lag, 2.0), (all, 3.0), (own, 3.0)])],
+                Freshness::UpToDate,
+            ),
             (
                 vec![process(&["projector"], &[(lag, 2.0), (all, 3.0), (own, 2.0)])],
                 Freshness::Partly,

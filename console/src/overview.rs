@@ -11,7 +11,7 @@ use payfold_views::quarantine::{ListNotices, NoticePage};
 use serde::Serialize;
 use tokio::time::timeout;
 
-use crate::alerts::{Alert, LAST_COMPARED, Urgency, Watched, path_of_critical};
+use crate::alerts::{Alert, Urgency, Watched, path_of_critical};
 use crate::client::EACH_MAX;
 use crate::failure;
 use crate::help::runbook;
@@ -108,9 +108,8 @@ impl Overview {
             let sum = self.system.largest(metric, "").into_values().sum::<f64>();
             known("reconciler", count(sum as u64))
         };
-        let lags = self.system.largest("payfold_projector_lag_seconds", "partition");
-        let lag = lags.into_values().reduce(f64::max);
-        let compared = self.system.largest(LAST_COMPARED, "").into_values().reduce(f64::max);
+        let lag = self.system.lags().into_values().reduce(f64::max);
+        let is_compared = !self.system.last_compared().is_empty();
         let (mut accepted, mut refused) = (0, 0);
         let named = self.traffic.iter().filter(|traffic| !traffic.partner.is_empty());
         for interval in named.flat_map(|traffic| self.last_hour(traffic)) {
@@ -148,7 +147,7 @@ impl Overview {
                                 " waiting for a second person"
                             }
                         }
-                        @if self.system.runs("reconciler") && compared.is_none() {
+                        @if self.system.runs("reconciler") && !is_compared {
                             small { a href="/days" { "no day was compared whole yet" } }
                         }
                     }

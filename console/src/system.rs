@@ -139,6 +139,11 @@ impl System {
         self.states().any(|state| state.roles.iter().any(|known| known == role))
     }
 
+    /// Whether no process runs a role. One that answers and does not say how it is may run it.
+    pub(crate) fn lacks(&self, role: &str) -> bool {
+        !self.runs(role) && self.all_say()
+    }
+
     /// The values of a metric.
     pub(crate) fn values<'s>(&'s self, metric: &'s str) -> impl Iterator<Item = Measured<'s>> {
         let states = self.processes.iter().filter_map(|one| Some((&*one.url, one.state.as_ref()?)));
@@ -185,6 +190,16 @@ impl System {
             *sums.entry(measured.label(label)).or_default() += measured.value;
         }
         sums
+    }
+
+    /// How long the oldest fact of each partition waits to be folded, in seconds.
+    pub(crate) fn lags(&self) -> BTreeMap<&str, f64> {
+        self.largest("payfold_projector_lag_seconds", "partition")
+    }
+
+    /// When the records of each partner were last compared whole, in seconds since 1970.
+    pub(crate) fn last_compared(&self) -> BTreeMap<&str, f64> {
+        self.largest("payfold_reconciler_last_complete_run_timestamp_seconds", "partner")
     }
 
     /// The partitions of intake that no projector folds, as far as processes say.
