@@ -1,6 +1,6 @@
 //! Owns the check for one key in two accounts. A signature with such a key does not show
-//! which account a notice is for. The signed text must name the account. Otherwise a notice for one
-//! account could be replayed to the other.
+//! which account a notice is for. The signed text must name the account, by a value that is not the
+//! same for both. Otherwise a notice for one account could be replayed to the other.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,6 +9,11 @@ use crate::directory::account::Account;
 use crate::directory::problem::DirectoryProblem;
 use crate::document::{AccountEntry, VaultDocument};
 use crate::scheme::crypt::ReadyKey;
+use crate::scheme::lint::AccountBinding;
+use crate::scheme::message::{ParsedMessage, TemplateContext};
+use crate::scheme::request::NoticeRequest;
+use crate::scheme::rules::SignRule;
+use crate::scheme::template::Template;
 use crate::secret::Secret;
 
 /// Finds accounts with the same merchantCode and a common secret: a notice could be from either
@@ -37,11 +42,22 @@ fn has_secret_of(a: &AccountEntry, b: &AccountEntry) -> bool {
 struct KeyUse<'a> {
     account: &'a Account,
     sign: &'a str,
-    /// Whether the signed text names the account.
-    names_account: bool,
+    /// The places by which a notice names the account, with the account's own values. Empty if the
+    /// signed text does not name it.
+    names: Vec<(&'a Template, Vec<u8>)>,
 }
 
-/// Finds enabled accounts with a common key, where a notice does not name its account.
+impl KeyUse<'_> {
+    /// Whether no notice is for both accounts, because it names its account by a value that is not
+    /// the same for both. Where they are named at common places, the values there decide.
+    fn is_apart_from(&self, other: &Self) -> bool {
+        let pairs = || self.names.iter().flat_map(|a| other.names.iter().map(move |b| (a, b)));
+        let is_any_common = pairs().any(|(a, b)| a.0 == b.0);
+        pairs().any(|(a, b)| (a.0 == b.0 || !is_any_common) && a.1 != b.1)
+    }
+}
+
+/// Finds enabled accounts with a common key, where a notice can be for either.
 pub(super) fn of_two_accounts(accounts: &[Arc<Account>]) -> Vec<DirectoryProblem> {
     let mut problems: Vec<DirectoryProblem> = Vec::new();
     let mut by_key: HashMap<&[u8], Vec<KeyUse<'_>>> = HashMap::new();
@@ -50,7 +66,7 @@ pub(super) fn of_two_accounts(accounts: &[Arc<Account>]) -> Vec<DirectoryProblem
             let others = by_key.entry(key).or_default();
             let of_another = others.iter().find(|other| {
                 let is_same = std::ptr::eq(other.account, found.account);
-                !(is_same || other.names_account && found.names_account)
+                !(is_same || other.is_apart_from(&found))
             });
             // Two accounts get one problem, however many keys they share.
             if let Some(problem) = of_another.map(|other| problem(other, &found))
@@ -73,14 +89,38 @@ fn uses(account: &Account) -> Vec<(&[u8], KeyUse<'_>)> {
             ReadyKey::HmacSha256(_, secret) | ReadyKey::Shared(secret, _) => secret.expose(),
             ReadyKey::Public(key, _) => key.as_slice(),
         };
-        let names_account = scheme.binds_account(sign);
-        Some((key, KeyUse { account, sign: &sign.name, names_account }))
+        Some((key, KeyUse { account, sign: &sign.name, names: names_of(account, sign) }))
     });
     used.collect()
 }
 
+fn names_of<'a>(account: &'a Account, sign: &SignRule) -> Vec<(&'a Template, Vec<u8>)> {
+    let scheme = account.profile().scheme();
+    let (nothing, inputs) = (NoticeRequest::default(), account.template_inputs());
+    let message = ParsedMessage::from_document(scheme, &nothing, account.profile().limits(), None);
+    let context = TemplateContext::without_key(&message, &inputs);
+    let value = |binding: &AccountBinding<'_>| match binding.equals {
+        Some(equals) => context.render(equals).unwrap_or_default(),
+        None => account.merchant_code().as_str().as_bytes().to_vec(),
+    };
+    let bindings = scheme.bindings(sign).into_iter();
+    bindings.map(|binding| (binding.place, value(&binding))).collect()
+}
+
 fn problem(a: &KeyUse<'_>, b: &KeyUse<'_>) -> DirectoryProblem {
-    let nameless = if a.names_account { b } else { a };
+    if !a.names.is_empty() && !b.names.is_empty() {
+        let both = a.names.iter().filter(|name| b.names.contains(name));
+        let places: Vec<_> = both.map(|(place, _)| place.to_string()).collect();
+        let places = if places.is_empty() { "its account".to_owned() } else { places.join(", ") };
+        return DirectoryProblem(format!(
+            "accounts {} and {} have one key, and the same value for {places}: a notice for one \
+             is valid for the other; give each account the value that the partner sends for it, \
+             or ask the partner for a key for each account",
+            a.account.name(),
+            b.account.name(),
+        ));
+    }
+    let nameless = if a.names.is_empty() { a } else { b };
     DirectoryProblem(format!(
         "accounts {} and {} have one key, and what [[sign]] {} of {} signs does not say for which \
          account a notice is: a notice for the first could be replayed to the second; map merchant \

@@ -26,6 +26,7 @@ use crate::scheme::compiled::Scheme;
 use crate::scheme::lint::facts::{TimeAndNonce, fact_events};
 use crate::scheme::rules::{ConfirmPolicy, EventOutcome, EventRule};
 
+pub(crate) use self::binding::AccountBinding;
 pub(super) use self::coverage::{complete_lists, complete_signs, needs_one_reading};
 
 /// All names that `exceptions` may list.

@@ -14,6 +14,7 @@ use super::template::{Template, TemplateToken, TokenSource};
 use crate::directory::account::Account;
 use crate::scheme::compiled::Scheme;
 use crate::scheme::rules::ITEM;
+use crate::signed_content::SignedContent;
 
 /// The signature checks that every refusal costs.
 #[derive(Debug, Default)]
@@ -29,18 +30,31 @@ struct SignWork {
     key: Option<ReadyKey>,
 }
 
-/// The number of keys tried for one notice, by `[[sign]]`.
+/// The keys tried for one notice, and what the checks have cost.
 #[derive(Debug)]
-pub(crate) struct TriedKeys(Vec<usize>);
+pub(crate) struct TriedKeys {
+    /// The number of keys, by `[[sign]]`.
+    by_sign: Vec<usize>,
+    /// The bytes that the checks have hashed.
+    pub(crate) bytes: usize,
+}
 
 impl TriedKeys {
     pub(crate) fn none(scheme: &Scheme) -> Self {
-        Self(vec![0; scheme.signs.len()])
+        Self { by_sign: vec![0; scheme.signs.len()], bytes: 0 }
     }
 
-    /// Counts a key of the `[[sign]]` with this index.
-    pub(crate) fn add(&mut self, sign: usize) {
-        self.0[sign] += 1;
+    /// Checks a notice under a key of the `[[sign]]` with this index.
+    pub(crate) fn check(
+        &mut self,
+        sign: usize,
+        key: &ReadyKey,
+        bare: TemplateContext<'_>,
+    ) -> Option<SignedContent> {
+        self.by_sign[sign] += 1;
+        let checked = check_signature(&bare.message.scheme().signs[sign], key, bare)?;
+        self.bytes = self.bytes.saturating_add(checked.bytes);
+        checked.signed
     }
 }
 
@@ -59,13 +73,12 @@ impl RefusalWork {
     }
 
     /// Makes the checks that `tried` lacks and discards their results.
-    pub(crate) fn spend(&self, tried: &TriedKeys, bare: TemplateContext<'_>) {
-        let signs = bare.message.scheme().signs.iter().zip(&self.by_sign);
-        for ((sign, work), tried) in signs.zip(&tried.0) {
+    pub(crate) fn spend(&self, tried: &mut TriedKeys, bare: TemplateContext<'_>) {
+        for (sign, work) in self.by_sign.iter().enumerate() {
             let Some(key) = &work.key else { continue };
-            for _ in *tried..work.keys_max {
+            while tried.by_sign[sign] < work.keys_max {
                 // Without black_box the compiler may drop a check because its result is not used.
-                std::hint::black_box(check_signature(sign, key, bare));
+                std::hint::black_box(tried.check(sign, key, bare));
             }
         }
     }

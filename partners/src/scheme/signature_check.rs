@@ -40,25 +40,34 @@ pub(crate) fn read_claims(sign: &SignRule, claimed: &[String]) -> Vec<Vec<u8>> {
     claimed.iter().filter_map(|text| sign.output.decode(text)).collect()
 }
 
-/// The identity of the signed text, if one of the claimed signatures is valid under this key. Where
-/// a scheme has several signatures, a text has one identity for all of them. A MAC is compared in a
-/// time that doesn't depend on where the two differ (`ReadyKey::verify_any`).
+/// A signed text that was checked under one key.
+pub(crate) struct CheckedText {
+    /// The text's identity, if one of the claimed signatures is valid.
+    pub(crate) signed: Option<SignedContent>,
+    /// The most bytes that the check has hashed: a public key hashes the text for each signature.
+    pub(crate) bytes: usize,
+}
+
+/// Checks the claimed signatures under one key. `None` if there is nothing to check. Where a scheme
+/// has several signatures, a text has one identity for all of them. A MAC is compared in a time
+/// that doesn't depend on where the two differ (`ReadyKey::verify_any`).
 pub(crate) fn check_signature(
     sign: &SignRule,
     key: &ReadyKey,
     bare: TemplateContext<'_>,
-) -> Option<SignedContent> {
+) -> Option<CheckedText> {
     let context = TemplateContext { secret: key.secret(), ..bare };
     let claims = read_claims(sign, &claimed(sign, context));
     if claims.is_empty() {
         return None;
     }
     let text = context.render(&sign.text).ok()?;
-    let signature = key.verify_any(&text, &claims)?;
     let is_only = bare.message.scheme().signs.len() == 1;
-    Some(match signature.as_slice().try_into() {
+    let identity = |signature: Vec<u8>| match signature.as_slice().try_into() {
         // No two texts have one MAC of this algorithm, so the text needs no second hash.
         Ok(mac) if is_only && sign.algorithm == SignAlgorithm::HmacSha256 => SignedContent::by(mac),
         _ => SignedContent::text(&text),
-    })
+    };
+    let signed = key.verify_any(&text, &claims).map(identity);
+    Some(CheckedText { signed, bytes: text.len().saturating_mul(claims.len()) })
 }

@@ -19,7 +19,6 @@ use super::map::map_notice;
 use super::message::{ParsedMessage, TemplateContext};
 use super::refusal_work::TriedKeys;
 use super::request::NoticeRequest;
-use super::signature_check::check_signature;
 use super::template_values::TemplateInputs;
 use crate::directory::Directory;
 use crate::directory::account::Account;
@@ -31,6 +30,11 @@ use crate::scheme::compiled::Scheme;
 use crate::scheme::rules::ForgedItemPolicy;
 use crate::signed_content::SignedContent;
 use crate::verified::{UnsignedItems, VerifiedNotice, VerifiedRequest};
+
+/// The bytes that the signature checks of one request may hash before the next item of its array is
+/// not read. One signature of a long text would otherwise be checked for each merchant that the
+/// items name.
+const CHECKED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The account and key that signed a notice.
 #[derive(Clone, Debug)]
@@ -86,6 +90,10 @@ impl Directory {
         }
         let (mut notices, mut unsigned) = (Vec::new(), Vec::new());
         for item in 0..items {
+            if verifier.checked_bytes > CHECKED_BYTES_MAX {
+                return Err(Rejection::new(RejectCode::TooComplex)
+                    .with_detail("the array names too many merchants for its length"));
+            }
             let place = scheme.items.as_ref().map(|_| item);
             match verifier.verify_item(place) {
                 Some(notice) => notices.push(notice),
@@ -166,6 +174,8 @@ struct SchemeVerifier<'r> {
     /// reads is in an item: the signers found so far, by the merchant that the
     /// item names.
     covering: Option<HashMap<Option<String>, Option<FoundSigner>>>,
+    /// The bytes that the checks of the items so far have hashed.
+    checked_bytes: usize,
 }
 
 /// A signer, with the index of its account in `SchemeVerifier::opened`.
@@ -192,7 +202,16 @@ impl<'r> SchemeVerifier<'r> {
         plain.unwrap_open_documents().map_err(|_| Rejection::new(RejectCode::Unauthenticated))?;
         let covering = scheme.signs_items_alike().then(HashMap::new);
         let nameless = WithoutMerchant::TryAccounts;
-        Ok(Self { route, scheme, now, nameless, plain, opened: Vec::new(), covering })
+        Ok(Self {
+            route,
+            scheme,
+            now,
+            nameless,
+            plain,
+            opened: Vec::new(),
+            covering,
+            checked_bytes: 0,
+        })
     }
 
     /// The number of notices in the request. Errors: its array is absent, or no account can decrypt
@@ -207,7 +226,7 @@ impl<'r> SchemeVerifier<'r> {
             self.opened[place].1.as_ref().map(ParsedMessage::count_items)
         });
         found.unwrap_or_else(|| {
-            self.refuse(&[], None, &TriedKeys::none(self.scheme));
+            self.refuse(&[], None, TriedKeys::none(self.scheme));
             Err(Rejection::new(RejectCode::Unauthenticated))
         })
     }
@@ -263,17 +282,18 @@ impl<'r> SchemeVerifier<'r> {
             let inputs = account.template_inputs();
             let bare = TemplateContext::without_key(message, &inputs);
             if let Some(signer) = find_account_signer(account, bare, self.now, &mut tried) {
+                self.checked_bytes = self.checked_bytes.saturating_add(tried.bytes);
                 return Some(FoundSigner { signer, place });
             }
         }
-        self.refuse(accounts, item, &tried);
+        self.refuse(accounts, item, tried);
         None
     }
 
     /// Makes the signature checks that a refusal costs and that were not made yet, so that the
     /// response time does not reveal whether the account exists. An unknown account's request is
     /// read as the partner's first account reads it.
-    fn refuse(&mut self, accounts: &'r [Arc<Account>], item: Option<usize>, tried: &TriedKeys) {
+    fn refuse(&mut self, accounts: &'r [Arc<Account>], item: Option<usize>, mut tried: TriedKeys) {
         let stand_in = accounts.first().or(self.route.unnamed().first());
         let Some(stand_in) = stand_in else { return };
         let place = self.open(stand_in);
@@ -281,9 +301,9 @@ impl<'r> SchemeVerifier<'r> {
         if let Some(item) = item {
             message.select_item(item);
         }
-        self.route
-            .work
-            .spend(tried, TemplateContext::without_key(message, &stand_in.template_inputs()));
+        let inputs = stand_in.template_inputs();
+        self.route.work.spend(&mut tried, TemplateContext::without_key(message, &inputs));
+        self.checked_bytes = self.checked_bytes.saturating_add(tried.bytes);
     }
 }
 
@@ -316,8 +336,7 @@ fn find_account_signer(
         for key in keys.iter().filter(|key| key.is_valid_at(now)) {
             let is_wanted = wanted.as_ref().is_none_or(|id| id.as_deref() == Some(key.name()));
             let Some(ready) = key.ready[place].as_ref().filter(|_| is_wanted) else { continue };
-            tried.add(place);
-            if let Some(signed_text) = check_signature(sign, ready, bare) {
+            if let Some(signed_text) = tried.check(place, ready, bare) {
                 let (account, key_id) = (Arc::clone(account), key.id.clone());
                 return Some(NoticeSigner { account, key_id, sign: place, signed_text });
             }

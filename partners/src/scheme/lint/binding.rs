@@ -13,8 +13,8 @@ use crate::scheme::template::{Template, TokenSource};
 /// with it.
 pub(super) fn check_binding(scheme: &Scheme, problems: &mut Vec<ProfileMistake>) {
     let public = scheme.signs.iter().filter(|sign| sign.algorithm.key_kind() == KeyKind::Public);
-    for sign in
-        public.filter(|sign| scheme.confirm != ConfirmPolicy::Always && !scheme.binds_account(sign))
+    for sign in public
+        .filter(|sign| scheme.confirm != ConfirmPolicy::Always && scheme.bindings(sign).is_empty())
     {
         let problem = format!(
             "[[sign]] {} is checked with a public key of the partner, which signs the notices of \
@@ -28,10 +28,17 @@ pub(super) fn check_binding(scheme: &Scheme, problems: &mut Vec<ProfileMistake>)
     }
 }
 
+/// A place of a notice that names its account.
+pub(crate) struct AccountBinding<'s> {
+    pub(crate) place: &'s Template,
+    /// What the place equals; `None` if it is the account's merchant code.
+    pub(crate) equals: Option<&'s Template>,
+}
+
 impl Scheme {
-    /// Whether a notice that passes this `[[sign]]` names its account in a value that no third
-    /// party can change, or that a query confirms.
-    pub(crate) fn binds_account(&self, sign: &SignRule) -> bool {
+    /// The places by which a notice that passes this `[[sign]]` names its account: values that no
+    /// third party can change, or that a query confirms.
+    pub(crate) fn bindings(&self, sign: &SignRule) -> Vec<AccountBinding<'_>> {
         // A query is made with the account's own key, so it does not confirm a payment of another
         // account, and the name need not be signed.
         let is_confirmed = self.confirms(sign);
@@ -41,11 +48,17 @@ impl Scheme {
                 && tokens.iter().all(|token| is_sent(&token.source))
                 && (is_confirmed || tokens.iter().all(|token| covered_by(self, sign, token)))
         };
-        let required = self.require.iter().any(|rule| {
-            (is_trusted(&rule.value) && self.is_of_account(&rule.equals))
-                || (is_trusted(&rule.equals) && self.is_of_account(&rule.value))
+        let merchant = self.map.merchant.iter();
+        let merchant = merchant.map(|place| AccountBinding { place, equals: None });
+        let required = self.require.iter().flat_map(|rule| {
+            let both_ways = [(&rule.value, &rule.equals), (&rule.equals, &rule.value)];
+            both_ways.map(|(place, equals)| AccountBinding { place, equals: Some(equals) })
         });
-        required || self.map.merchant.as_ref().is_some_and(is_trusted)
+        let is_binding = |binding: &AccountBinding<'_>| {
+            is_trusted(binding.place)
+                && binding.equals.is_none_or(|equals| self.is_of_account(equals))
+        };
+        merchant.chain(required).filter(is_binding).collect()
     }
 
     /// Whether a template differs between accounts and does not depend on the notice.

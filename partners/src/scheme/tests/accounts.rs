@@ -205,6 +205,56 @@ fn a_key_of_two_accounts_needs_a_notice_that_names_its_account() {
     assert_eq!(verified_account(&directory, &body, &hmac(&secret(0), &body)).0, "B");
 }
 
+/// Both accounts have one key, and the constant that the notice is compared with: one's notices are
+/// valid for the other.
+#[test]
+fn a_key_of_two_accounts_needs_values_that_differ() {
+    let bound = profile("")
+        .replace("[notice]", "[constants]\nshop = \"\"\n[notice]")
+        .replace("[map]", "[[require]]\nvalue = \"{f.shop}\"\nequals = \"{c.shop}\"\n[map]");
+    let shared = |shops: [&str; 2]| {
+        let pairs = ["A", "B"].into_iter().zip(shops);
+        let accounts = pairs.map(|(merchant, shop)| {
+            let mut account = account(merchant, &[&secret(0)]);
+            account.constants = BTreeMap::from([("shop".to_owned(), shop.to_owned())]);
+            account
+        });
+        build(&bound, accounts.collect())
+    };
+    let refused = shared(["7", "7"]).err().unwrap();
+    let said = "accounts acme/A and acme/B have one key, and the same value for {f.shop}: a notice \
+        for one is valid for the other";
+    assert!(refused.starts_with(said), "{refused}");
+    let directory = shared(["7", "8"]).unwrap();
+    let body = r#"{"shop":"8","state":"paid","o":"o-1","r":"r-1","a":100}"#;
+    assert_eq!(verified_account(&directory, body, &hmac(&secret(0), body)).0, "B");
+}
+
+/// One signature covers every item, and each item names another merchant that is no account: each
+/// would cost a check of the whole body.
+#[test]
+fn an_array_of_strangers_costs_no_more_checks_than_its_length_allows() {
+    let items = profile("merchant = \"{i.m}\"")
+        .replace("{f.", "{i.")
+        .replace("[[sign]]", "[items]\nat = \"f.items\"\nforged = \"refuse_item\"\n[[sign]]")
+        .replace("keys = 64", "keys = 4096")
+        .replace("body_bytes = 16384", "body_bytes = 1048576");
+    let directory = build(&items, accounts(2)).unwrap();
+    let forged = hmac("no account's secret, worth nothing at all", "x");
+    let cost = |merchants: usize, padding: usize| {
+        let item = |n: usize| {
+            format!(r#"{{"m":"STRANGER-{n}","state":"paid","o":"o","r":"r-{n}","a":1}}"#)
+        };
+        let items: Vec<_> = (0..merchants).map(item).collect();
+        let body = format!(r#"{{"pad":"{}","items":[{}]}}"#, "x".repeat(padding), items.join(","));
+        verified_account(&directory, &body, &forged)
+    };
+    assert_eq!(cost(100, 0), ("unauthenticated".to_owned(), 100));
+    let (said, checks) = cost(700, 900_000);
+    assert_eq!(said, "too_complex");
+    assert_eq!(checks, 18, "16 MiB of a body of 0.95 MB");
+}
+
 #[test]
 fn a_key_is_valid_from_its_beginning_to_before_its_end() {
     let a_nanosecond_later = Time::from_unix_nanos(NOW.unix_nanos() + 1);
