@@ -119,8 +119,11 @@ fn kafka(settings: &Settings) -> anyhow::Result<KafkaSettings> {
     } else {
         refuse_password_without_user("kafka", &section.password_file)?;
     }
-    if !kafka.tls && !section.client.contains_key("security.protocol") {
+    if !kafka.is_encrypted() {
         refuse_unused_authorities("kafka", &section.ca_file)?;
+        if kafka.login.is_some() && !settings.dev {
+            return Err(open_password("kafka"));
+        }
     }
     kafka.check().map_err(explain)?;
     Ok(kafka)
@@ -143,6 +146,9 @@ fn cql(settings: &Settings, url: &str) -> anyhow::Result<CqlSettings> {
     }
     if !section.username.is_empty() {
         let password = password("cql.password_file", &section.password_file)?;
+        if cql.tls.is_none() && !settings.dev {
+            return Err(open_password("cql"));
+        }
         cql.username = Some(section.username.clone());
         cql.password = Some(CqlPassword::new(password.as_str().to_owned()));
     } else {
@@ -163,6 +169,17 @@ fn refuse_unused_authorities(engine: &str, ca_file: &Path) -> anyhow::Result<()>
         ),
         format!("write {engine}+ssl:// for TLS, or leave ca_file out"),
     ))
+}
+
+/// The refusal to send a password over a connection without TLS: whoever reads it could write
+/// records of their own.
+fn open_password(engine: &str) -> anyhow::Error {
+    Fixable::error(
+        format!(
+            "{engine}.username is set, and {engine}:// has no TLS: others could read the password"
+        ),
+        format!("write {engine}+ssl://, and the authority of the certificates in {engine}.ca_file"),
+    )
 }
 
 /// Refuses a password without a user name. It would have no effect, and an operator who sets it
@@ -220,13 +237,20 @@ mod tests {
             (plain, "[cql]\nca_file = \"ca.pem\"", "cql.ca_file is set, and cql://"),
             (plain, "[kafka]\npassword_file = \"p\"", "kafka.username is not"),
             (tls, "[cql]\npassword_file = \"p\"", "cql.username is not"),
+            (
+                plain,
+                "[kafka]\nusername = \"me\"\npassword_file = \"/dev/null\"",
+                "kafka:// has no TLS",
+            ),
+            (plain, "[cql]\nusername = \"me\"\npassword_file = \"/dev/null\"", "cql:// has no TLS"),
         ] {
             let error = error_of(log, text);
             assert!(error.contains(says), "{text}: {error}");
         }
         let by_client = "[kafka]\nca_file = \"ca.pem\"\nclient = {\"security.protocol\" = \"ssl\"}";
         let both = "[kafka]\nca_file = \"ca.pem\"\n[cql]\nca_file = \"ca.pem\"";
-        for (log, text) in [(plain, ""), (plain, by_client), (tls, both)] {
+        let in_dev = "dev = true\n[kafka]\nusername = \"me\"\npassword_file = \"/dev/null\"";
+        for (log, text) in [(plain, ""), (plain, by_client), (tls, both), (plain, in_dev)] {
             assert_eq!(error_of(log, text), "", "{text}");
         }
     }

@@ -93,6 +93,11 @@ const WITH_OWN_SETTING: [(&str, &str); 8] = [
     ("sasl.password", "kafka.password_file"),
 ];
 
+/// librdkafka settings that can't be set, because they switch off the check of the brokers'
+/// certificates.
+const CERTIFICATE_CHECKS: [&str; 2] =
+    ["enable.ssl.certificate.verification", "ssl.endpoint.identification.algorithm"];
+
 /// librdkafka settings that can't be set, because a guarantee of the log depends on each of them.
 const FIXED: [&str; 16] = [
     "bootstrap.servers",
@@ -187,6 +192,21 @@ impl KafkaSettings {
                  remove it"
             ));
         }
+        let is_check = |(name, _): &&(String, String)| CERTIFICATE_CHECKS.contains(&&**name);
+        if let Some((name, _)) = self.client.iter().find(is_check) {
+            return bad(format!(
+                "kafka.client.{name} can't be set, because another server could take a broker's \
+                 place: remove it, and name the authority of the brokers' certificates in \
+                 kafka.ca_file"
+            ));
+        }
+        if self.tls && !self.is_encrypted() {
+            return bad(
+                "kafka.client.security.protocol takes the TLS of kafka+ssl:// away: remove \
+                        it, or write kafka://"
+                    .to_owned(),
+            );
+        }
         let own =
             |(name, _): &(String, String)| WITH_OWN_SETTING.iter().find(|(other, _)| name == other);
         if let Some((name, setting)) = self.client.iter().find_map(own) {
@@ -209,6 +229,14 @@ impl KafkaSettings {
             ));
         }
         Ok(())
+    }
+
+    /// Whether connections to the brokers use TLS: as the URL says, or `security.protocol` in
+    /// `client`.
+    pub fn is_encrypted(&self) -> bool {
+        let base = self.base();
+        let protocol = base.get("security.protocol").unwrap_or_default();
+        protocol.to_ascii_uppercase().ends_with("SSL")
     }
 
     /// The layout of the topics that these settings name.
@@ -347,10 +375,35 @@ mod tests {
         settings.client = vec![memory];
         settings.check().unwrap();
         assert_eq!(settings.member("g").get("queued.max.messages.kbytes"), Some("1024"));
+        for name in CERTIFICATE_CHECKS {
+            settings.client = vec![(name.to_owned(), "none".to_owned())];
+            let refused = settings.check().unwrap_err().to_string();
+            assert!(refused.contains("in kafka.ca_file"), "{name}: {refused}");
+        }
         settings.client = vec![("socket.timeout.ms".to_owned(), "5000".to_owned())];
         assert_eq!(settings.check(), Ok(()));
         assert_eq!(settings.producer().get("acks"), Some("all"));
         assert_eq!(settings.base().get("socket.timeout.ms"), Some("5000"));
+    }
+
+    #[test]
+    fn tls_is_as_the_url_or_the_client_says() {
+        for (url, protocol, is_encrypted) in [
+            ("kafka://a:1/p", None, false),
+            ("kafka://a:1/p", Some("sasl_plaintext"), false),
+            ("kafka://a:1/p", Some("sasl_ssl"), true),
+            ("kafka+ssl://a:1/p", None, true),
+        ] {
+            let mut settings = KafkaSettings::parse_url(url).unwrap();
+            let by_client = protocol.map(|name| ("security.protocol".to_owned(), name.to_owned()));
+            settings.client = by_client.into_iter().collect();
+            assert_eq!(settings.is_encrypted(), is_encrypted, "{url} {protocol:?}");
+            assert_eq!(settings.check(), Ok(()), "{url} {protocol:?}");
+        }
+        let mut settings = KafkaSettings::parse_url("kafka+ssl://a:1/p").unwrap();
+        settings.client = vec![("security.protocol".to_owned(), "plaintext".to_owned())];
+        let refused = settings.check().unwrap_err().to_string();
+        assert!(refused.contains("takes the TLS of kafka+ssl:// away"), "{refused}");
     }
 
     #[test]

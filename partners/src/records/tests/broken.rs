@@ -69,9 +69,9 @@ fn gzip_that_is_cut_off_or_damaged_is_unfit() {
     );
     let twice = gzipped(&first);
     assert_eq!(report(&shop, &twice), ["unfit: it is packed twice; unpack it once"]);
-    // 100 MB of one letter in some 100 KB: a line that is too long, and that is not kept in memory.
+    // 16 MB of one letter in some 70 KB: a line that is too long, and that is not kept in memory.
     let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    io::copy(&mut io::repeat(b'a').take(100_000_000), &mut bomb).unwrap();
+    io::copy(&mut io::repeat(b'a').take(16_000_000), &mut bomb).unwrap();
     let report = report(&shop, &bomb.finish().unwrap());
     assert_eq!(
         report,
@@ -79,6 +79,23 @@ fn gzip_that_is_cut_off_or_damaged_is_unfit() {
             "unfit: line 1: the header can't be read: it is longer than {RECORD_BYTES_MAX} bytes"
         )]
     );
+}
+
+/// A file of 30 KB that would put 20 MB of lines on the disk.
+#[test]
+fn a_small_file_does_not_unpack_without_end() {
+    let shop = spec(SHOP);
+    let line = [&[b'a'; 1_000][..], b"\n"].concat();
+    let lines = |count| [HEAD.as_bytes(), GOOD.as_bytes(), &line.repeat(count)].concat();
+    let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    io::copy(&mut lines(20_000).as_slice(), &mut bomb).unwrap();
+    let bomb = bomb.finish().unwrap();
+    assert!(bomb.len() < 80_000, "{}", bomb.len());
+    let report_of = |file: &[u8]| report(&shop, file).pop().unwrap();
+    let refused = report_of(&bomb);
+    assert!(refused.starts_with("unfit: the gzip data unpacks to over 200 times"), "{refused}");
+    assert_eq!(report_of(&gzipped(&lines(10_000))), "1 entries, 10000 bad");
+    assert_eq!(report_of(&lines(20_000)), "1 entries, 20000 bad", "its own bytes are no bomb");
 }
 
 #[test]
