@@ -4,6 +4,7 @@
 //! durable fact is acknowledged again, as long as its time is in the window. A replay of a
 //! quarantined notice is judged again by the present clock and is not stored again.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -110,16 +111,17 @@ impl Ingest {
 
     /// Checks that the account may send from this address and admits the notice, then hands its
     /// record to the log. A notice from another address leaves no record. Does not wait for
-    /// durability.
+    /// durability. `facts` has the facts of the request's earlier notices.
     pub(crate) fn begin_notice<'a>(
         &self,
         notice: AuthenticatedNotice<'_, 'a>,
+        facts: &mut HashSet<NoticeIdentity>,
     ) -> PendingNotice<'a> {
         let AuthenticatedNotice { verified, address, receipt, raw, .. } = notice;
         let (account, key_id) = (Arc::clone(verified.account()), verified.key_id().clone());
         let step = if account.allows_source(address.unwrap_or(UNKNOWN_ADDRESS)) {
             match admit_notice(verified, receipt.received_at) {
-                Ok(admission) => self.begin_admission(notice, admission),
+                Ok(admission) => self.begin_admission(notice, admission, facts),
                 Err(refusal) => self.begin_refusal(notice, refusal),
             }
         } else {
@@ -135,6 +137,7 @@ impl Ingest {
         &self,
         notice: AuthenticatedNotice<'_, '_>,
         admission: Admission,
+        facts: &mut HashSet<NoticeIdentity>,
     ) -> Result<PendingStep, Refusal> {
         let (verified, receipt) = (notice.verified, notice.receipt);
         let account = &**verified.account();
@@ -156,6 +159,12 @@ impl Ingest {
         if self.remembers(self.replays.facts(), identity, &receipt) {
             self.check_account_rate(&notice, Charge::Replay)?;
             return Ok(PendingStep::AcknowledgeReplay);
+        }
+        if verified.item().is_some() && !facts.insert(identity) {
+            // What the copy before it comes to decides the answer of the request.
+            self.check_account_rate(&notice, Charge::Replay)?;
+            self.metrics.count_duplicate(account.partner());
+            return Ok(PendingStep::Nothing(Ok(Acknowledged::Duplicate)));
         }
         self.check_account_rate(&notice, Charge::Fact)?;
         let (timestamp, started) = (admitted.ipn.timestamp, Instant::now());

@@ -8,6 +8,7 @@
 //! returns, a replay from the memory of durable notices. `Ingest`, the shared state, is in
 //! `ingest`.
 
+use std::collections::HashSet;
 use std::time::Instant;
 
 use actix_web::http::Method;
@@ -126,15 +127,13 @@ impl Ingest {
         };
         let verified = directory.authenticate(partner, &incoming.request, now)?;
         let address = self.source_address(request);
+        // An array may hold one notice many times; it is stored once.
+        let mut facts = HashSet::new();
         let begin = |notice: &VerifiedNotice| {
             let source = incoming.notice_source(notice);
-            self.begin_notice(AuthenticatedNotice {
-                verified: notice,
-                source,
-                address,
-                receipt,
-                raw,
-            })
+            let authenticated =
+                AuthenticatedNotice { verified: notice, source, address, receipt, raw };
+            self.begin_notice(authenticated, &mut facts)
         };
         let pending = verified.notices.iter().map(begin).collect();
         Ok((verified, pending))

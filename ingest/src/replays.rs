@@ -57,7 +57,7 @@ pub(crate) struct KeptNotice<'a> {
 
 /// Identifies a remembered notice: a 128-bit hash. The hash key is random per process, so that a
 /// sender can't construct collisions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NoticeIdentity([u64; 2]);
 
 impl NoticeIdentity {

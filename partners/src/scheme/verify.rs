@@ -31,6 +31,8 @@ use crate::scheme::rules::ForgedItemPolicy;
 use crate::signed_content::SignedContent;
 use crate::verified::{UnsignedItems, VerifiedNotice, VerifiedRequest};
 
+/// The bytes that the items of one array may take in the log: each is stored with the whole body.
+const ITEMS_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The bytes that the signature checks of one request may hash before the next item of its array is
 /// not read. One signature of a long text would otherwise be checked for each merchant that the
 /// items name.
@@ -84,15 +86,18 @@ impl Directory {
         let mut verifier = SchemeVerifier::new(self.route_of(partner), profile, request, now)?;
         verifier.nameless = nameless;
         let items = verifier.count_items()?;
+        let too_complex =
+            |why: &'static str| Rejection::new(RejectCode::TooComplex).with_detail(why);
         if items > profile.limits().keys {
-            return Err(Rejection::new(RejectCode::TooComplex)
-                .with_detail("the array has more notices than limits.keys"));
+            return Err(too_complex("the array has more notices than limits.keys"));
+        }
+        if items.saturating_mul(request.body.len()) > ITEMS_BYTES_MAX {
+            return Err(too_complex("the array has too many notices for its length"));
         }
         let (mut notices, mut unsigned) = (Vec::new(), Vec::new());
         for item in 0..items {
             if verifier.checked_bytes > CHECKED_BYTES_MAX {
-                return Err(Rejection::new(RejectCode::TooComplex)
-                    .with_detail("the array names too many merchants for its length"));
+                return Err(too_complex("the array names too many merchants for its length"));
             }
             let place = scheme.items.as_ref().map(|_| item);
             match verifier.verify_item(place) {

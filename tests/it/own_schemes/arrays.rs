@@ -1,6 +1,9 @@
 //! What a request with several notices is answered on the real binary.
 
+use payfold_engines::log::Topic;
+
 use super::*;
+use crate::support::pair::Inside;
 
 /// The first item is refused for good and kept, the second would be refused, too, and its account's
 /// hour has no room for it: it is kept nowhere, so the request has to come again.
@@ -85,4 +88,23 @@ fn an_item_of_an_account_of_ours_is_not_acknowledged_unverified() {
     until("the account is on", Duration::from_secs(20), || {
         (post(&[item("SHOP", "c"), item("OFF", "d")]).status == 200).then_some(())
     });
+}
+
+/// One signed notice, written many times into one array, would be stored with the whole array each
+/// time.
+#[test]
+fn a_notice_that_is_in_its_array_many_times_is_stored_once() {
+    let home = Home::new();
+    home.write("items.toml", ITEMS);
+    let system = boot_with(&home, &[("items", "items.toml")], "");
+    let signature = sha256("r-a:o-a:100:true");
+    let item = json!({
+        "ref": "r-a", "order": "o-a", "amount": 100, "success": "true", "sig": signature,
+    });
+    let body = json!({ "pad": "x".repeat(50_000), "items": vec![item; 30] }).to_string();
+    let answer = ask(&system, "POST /api/payment/ipn/items", &[], &body);
+    assert_eq!((answer.status, answer.text().as_str()), (200, "[accepted]"));
+    let messages = Inside::of(system.home()).messages(Topic::Intake);
+    assert_eq!(messages.len(), 1, "{} bytes each", body.len());
+    assert_eq!(facts(&system, ["items", "o-a"], 1), ["SUCCESS 100 r-a"]);
 }
