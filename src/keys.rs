@@ -186,7 +186,7 @@ impl Keys {
 }
 
 /// Warns of accounts without a valid key. Their partner gets 401 for every notice, as for a wrong
-/// key, so they don't see the cause.
+/// key, or 503 if the key that has signed is not valid yet, so they don't see the cause.
 fn warn_of_no_valid_key(directory: &Directory, now: Time) {
     for account in directory.accounts().iter().filter(|account| account.is_enabled()) {
         let keys = account.keys_of(Channel::Ipn).keys();

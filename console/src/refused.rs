@@ -12,7 +12,10 @@ const PARTNER_MENDS: &str = "send the partner the code, the detail and the reque
 /// What it usually is.
 pub(crate) fn usually(code: &str) -> &'static str {
     match code {
-        STALE => "a clock is wrong, or an old notice was sent once more as it was",
+        STALE => {
+            "a clock is wrong, an old notice was sent once more as it was, or the key was not \
+             valid yet"
+        }
         "missing_field" | "empty_field" | "wrong_type" | "bad_timestamp" | "amount_not_integer" => {
             "the partner has changed its software"
         }
@@ -33,7 +36,7 @@ pub(crate) fn usually(code: &str) -> &'static str {
 /// What to do about it.
 pub(crate) fn action(code: &str) -> &'static str {
     match code {
-        STALE => "see that the clock is right, then release it",
+        STALE => "see that the clock is right and the key valid, then release it",
         "no_order" => {
             "find the payment at the partner; book it, or pay it back there; then dismiss it"
         }

@@ -37,10 +37,13 @@ pub struct AdmittedNotice {
 /// goes to quarantine.
 pub(crate) fn admit_notice(notice: &VerifiedNotice, now: Time) -> Result<Admission, Refusal> {
     let admission = admit_at_any_time(notice)?;
-    if let Admission::Admitted(admitted) = &admission
-        && let Some(timestamp) = admitted.ipn.timestamp
-    {
+    let Admission::Admitted(admitted) = &admission else { return Ok(admission) };
+    if let Some(timestamp) = admitted.ipn.timestamp {
         check_window(notice.profile().time(), timestamp, now)?;
+    }
+    if let Some(begins) = notice.key_begins() {
+        let early = format!("the key that signed it begins at {begins}");
+        return Err(Refusal::with_detail(RefusalCode::TimestampOutOfWindow, early));
     }
     Ok(admission)
 }

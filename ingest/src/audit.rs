@@ -120,6 +120,9 @@ impl Auditor {
         let recorded = RecordedNotice { source, request: &request, raw: &raw, received_at };
         let verify = |directory| {
             let verified = reverify::reverify_notice(directory, &self.base_url, recorded);
+            // A key that was not valid yet makes no fact, unless people have released the notice.
+            let may_be_early = stored.recorded.is_none() || source.released.is_some();
+            let verified = verified.filter(|one| may_be_early || one.key_begins().is_none());
             verified.filter(|notice| reverify::is_signed_by(notice, account, &source.key_id))
         };
         let Some(verified) = verify(as_valid) else {

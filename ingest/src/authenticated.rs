@@ -201,8 +201,8 @@ impl Ingest {
         Ok(PendingStep::QuarantineAndRefuse(write, answer))
     }
 
-    /// Replaces a refusal for an out-of-window timestamp by a 503 while this host's clock is wrong.
-    /// Other refusals stay as they are.
+    /// Replaces a refusal for an out-of-window timestamp by a 503 while this host's clock is wrong,
+    /// and if a key that is not valid yet has signed the notice. Other refusals stay as they are.
     fn apply_clock_verdict(
         &self,
         verified: &VerifiedNotice,
@@ -220,13 +220,14 @@ impl Ingest {
                 self.clock_health.record_out_of_window(verified.account().partner(), notice);
             }
         }
-        let is_about_time = refusal.code == RefusalCode::TimestampOutOfWindow;
-        match is_about_time.then(|| self.clock_health.verdict(receipt.received_at)) {
-            Some(ClockVerdict::Off { .. }) => {
-                Refusal::with_retry(RefusalCode::ReceiverClockOff, SIGNED_RETRY_AFTER_S)
-            }
-            Some(ClockVerdict::Agrees) | None => refusal.clone(),
+        let is_ours = || {
+            verified.key_begins().is_some()
+                || matches!(self.clock_health.verdict(at), ClockVerdict::Off { .. })
+        };
+        if refusal.code == RefusalCode::TimestampOutOfWindow && is_ours() {
+            return Refusal::with_retry(RefusalCode::ReceiverClockOff, SIGNED_RETRY_AFTER_S);
         }
+        refusal.clone()
     }
 
     /// Waits until the record of a notice is durable, then counts the outcome. Errors: the refusal

@@ -165,7 +165,7 @@ impl RefusalCode {
                 ("quarantine_full", 503, "the notice could not be kept; send it again later")
             }
             Self::ReceiverClockOff => {
-                ("receiver_clock_off", 503, "the receiver's clock is wrong; send it again later")
+                ("receiver_clock_off", 503, "the receiver's clock or key is off; send it later")
             }
             Self::UnverifiedItem => ("unverified_item", 503, "an item could not be authenticated"),
         }

@@ -7,7 +7,8 @@
 //! reveals the reason.
 //!
 //! Tried are the accounts with the notice's merchantCode, or the route's first if it names none
-//! (`Directory::candidates`), with their keys that are valid now. An absent field is signed as an
+//! (`Directory::candidates`), with their keys that are valid now, and then with those that are not
+//! valid yet. An absent field is signed as an
 //! empty text.
 //!
 //! The content of a signed notice is strict. Fields are checked in the order of the contract's
@@ -23,6 +24,7 @@ use payfold_schemas::time::Time;
 
 use crate::directory::Directory;
 use crate::field::Field;
+use crate::keys::KeyStage;
 use crate::mac::{MacKey, SIGNATURE_BYTES};
 use crate::notice::{Notice, Scalar, ScalarKind};
 use crate::notice_content::{ContentFault, FaultKind, NoticeContent, PaymentEvent, fault};
@@ -44,17 +46,26 @@ impl Directory {
         now: Time,
     ) -> Result<VerifiedNotice, Rejection> {
         let notice = Notice::parse(body, self.limits(route_partner))?;
-        let candidates = self.candidates(route_partner, &notice);
+        let candidates = self.candidates(route_partner, &notice, now);
         let mut text = Vec::with_capacity(body.len());
         let mut tried = 0;
-        for account in candidates.accounts {
+        let by_stage = KeyStage::both(now).into_iter().flat_map(|stage| {
+            let is_empty = stage.is_early() && candidates.early == 0;
+            let accounts = if is_empty { &[] } else { candidates.accounts };
+            accounts.iter().map(move |account| (stage, account))
+        });
+        for (stage, account) in by_stage {
             let profile = account.profile();
             let claim = ClaimedSignature::read(profile, &notice, &mut text);
-            let signer = account.keys().signer(&text, &claim.signature, now, &mut tried);
+            let signer = account.keys().of_stage(stage).find(|key| {
+                tried += 1;
+                key.has_signed(&text, &claim.signature)
+            });
             if let (Some(key), true) = (signer, claim.is_well_formed) {
                 return Ok(VerifiedNotice {
                     account: Arc::clone(account),
-                    key_id: account.keys().keys()[key].id().clone(),
+                    key_id: key.id().clone(),
+                    key_begins: stage.is_early().then(|| key.valid_from()),
                     sign: None,
                     is_unsigned: false,
                     signed: SignedContent::by(claim.signature),
@@ -71,7 +82,8 @@ impl Directory {
         if candidates.accounts.is_empty() {
             ClaimedSignature::read(self.default_profile(), &notice, &mut text);
         }
-        spend_hmacs(self.dummy_key(), &text, candidates.hmacs_min.saturating_sub(tried));
+        let hmacs_min = candidates.hmacs_min + candidates.early;
+        spend_hmacs(self.dummy_key(), &text, hmacs_min.saturating_sub(tried));
         Err(Rejection::new(RejectCode::Unauthenticated))
     }
 }

@@ -5,6 +5,7 @@
 
 pub(crate) mod account;
 mod by_merchant;
+pub(crate) mod early_keys;
 pub(crate) mod problem;
 pub(crate) mod route;
 mod shared_keys;
@@ -16,11 +17,14 @@ use std::sync::{Arc, LazyLock};
 use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode};
 use payfold_schemas::notice_source::RecordedRequest;
 use payfold_schemas::sealed::Delivery;
+use payfold_schemas::time::Time;
 
 use self::account::account;
+use crate::directory::early_keys::EarlyKeys;
 use crate::directory::route::Route;
 use crate::document::VaultDocument;
 use crate::field::Field;
+use crate::keys::Key;
 use crate::limits::BodyLimits;
 use crate::mac::MacKey;
 use crate::notice::Notice;
@@ -34,12 +38,14 @@ pub use self::problem::DirectoryProblem;
 pub use self::route::UNNAMED_TRIED_MAX;
 
 /// The fewest HMACs that a refusal computes, so that its time does not reveal which accounts exist.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct HmacCost {
     /// For a notice that names a merchant.
     named: usize,
     /// For a notice that names none.
     unnamed: usize,
+    named_early: EarlyKeys,
+    unnamed_early: EarlyKeys,
 }
 
 /// The shipped default profile: compiled once, not for each directory.
@@ -59,10 +65,12 @@ pub struct Directory {
     dummy_key: MacKey,
 }
 
-/// The accounts that a notice may be from, and the fewest HMACs that refusing it computes.
+/// The accounts that a notice may be from, and the fewest HMACs that refusing it computes: with
+/// valid keys, and with keys that are not valid yet.
 pub(crate) struct Candidates<'d> {
     pub(crate) accounts: &'d [Arc<Account>],
     pub(crate) hmacs_min: usize,
+    pub(crate) early: usize,
 }
 
 impl Directory {
@@ -120,7 +128,12 @@ impl Directory {
             partners: HashMap::new(),
             unknown: Route::default(),
             shared_schemes: Vec::new(),
-            work: HmacCost { named: 1, unnamed: 1 },
+            work: HmacCost {
+                named: 1,
+                unnamed: 1,
+                named_early: EarlyKeys::default(),
+                unnamed_early: EarlyKeys::default(),
+            },
             default_profile: DEFAULT.clone(),
             dummy_key: MacKey::new(&[]),
         }
@@ -178,13 +191,16 @@ impl Directory {
         &self,
         route_partner: Option<&str>,
         notice: &Notice<'_>,
+        now: Time,
     ) -> Candidates<'_> {
         let route = self.route(route_partner);
         let name = notice.signing_value(Field::MerchantCode).unwrap_or_default();
         if name.trim().is_empty() {
-            return Candidates { accounts: route.unnamed(), hmacs_min: self.work.unnamed };
+            let early = self.work.unnamed_early.most_at(now);
+            return Candidates { accounts: route.unnamed(), hmacs_min: self.work.unnamed, early };
         }
-        Candidates { accounts: route.named(name), hmacs_min: self.work.named }
+        let early = self.work.named_early.most_at(now);
+        Candidates { accounts: route.named(name), hmacs_min: self.work.named, early }
     }
 
     /// The enabled accounts of the default scheme with this merchantCode, at any partner.
@@ -218,10 +234,19 @@ impl Directory {
         let hmacs = |accounts: &[Arc<Account>]| -> usize {
             accounts.iter().map(|account| account.keys().valid_at_once_max()).sum()
         };
+        let begins = |accounts: &'_ [Arc<Account>]| -> Vec<Time> {
+            let keys = accounts.iter().flat_map(|account| account.keys().keys());
+            keys.map(Key::valid_from).collect()
+        };
         let routes = || self.partners.values().chain([&self.shared]);
-        let named = routes().flat_map(|r| r.by_merchant.values()).map(|list| hmacs(list)).max();
-        let unnamed = routes().map(|route| hmacs(route.unnamed())).max();
-        HmacCost { named: named.unwrap_or(0).max(1), unnamed: unnamed.unwrap_or(0).max(1) }
+        let named = || routes().flat_map(|route| route.by_merchant.values());
+        let unnamed = || routes().map(Route::unnamed);
+        HmacCost {
+            named: named().map(|list| hmacs(list)).max().unwrap_or(0).max(1),
+            unnamed: unnamed().map(hmacs).max().unwrap_or(0).max(1),
+            named_early: EarlyKeys::count(named().map(|list| begins(list))),
+            unnamed_early: EarlyKeys::count(unnamed().map(begins)),
+        }
     }
 
     /// The request and body of a record as received, unsealed if necessary. `account` is
@@ -401,8 +426,13 @@ mod tests {
                 ("{}", UNNAMED_TRIED_MAX),
             ] {
                 let notice = Notice::parse(body.as_bytes(), directory.limits(route)).unwrap();
-                let candidates = directory.candidates(route, &notice);
+                let candidates = directory.candidates(route, &notice, at);
                 assert_eq!(candidates.hmacs_min, hmacs, "{route:?} {body}");
+                assert_eq!(candidates.early, 0, "{route:?} {body}");
+                let before = at.plus_ms(-1);
+                let early = directory.candidates(route, &notice, before).early;
+                // The account with the new key is not among those that are tried without a name.
+                assert_eq!(early, usize::from(body != "{}"), "{route:?} {body}");
                 let keys = candidates.accounts.iter().map(|a| a.keys().valid_at_once_max());
                 assert!(keys.sum::<usize>() <= hmacs);
             }

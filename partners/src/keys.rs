@@ -247,12 +247,45 @@ impl Key {
 
     /// Whether the key is valid at `now`.
     pub fn is_valid_at(&self, now: Time) -> bool {
-        self.valid_from <= now && self.valid_until.is_none_or(|until| now < until)
+        KeyStage::ValidAt(now).is_of(self.valid_from, self.valid_until)
+    }
+
+    /// Whether the key has signed a text.
+    pub(crate) fn has_signed(&self, text: &[u8], claimed: &[u8; SIGNATURE_BYTES]) -> bool {
+        self.mac.verifies(text, claimed)
     }
 
     /// The secret of a key that decrypts, or the PEM of a private key; `None` for an HMAC key.
     pub(crate) fn secret(&self) -> Option<&Secret> {
         self.secret.as_ref()
+    }
+}
+
+/// The part of its life that a key is in at a time. A key that has ended verifies nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyStage {
+    /// The key is valid.
+    ValidAt(Time),
+    /// The key is not valid yet.
+    EarlyAt(Time),
+}
+
+impl KeyStage {
+    /// Both, in the order in which keys are tried.
+    pub(crate) const fn both(now: Time) -> [Self; 2] {
+        [Self::ValidAt(now), Self::EarlyAt(now)]
+    }
+
+    pub(crate) const fn is_early(self) -> bool {
+        matches!(self, Self::EarlyAt(_))
+    }
+
+    /// Whether a key with this beginning and end is in this part of its life.
+    pub(crate) fn is_of(self, begins: Time, ends: Option<Time>) -> bool {
+        match self {
+            Self::ValidAt(now) => begins <= now && ends.is_none_or(|ends| now < ends),
+            Self::EarlyAt(now) => now < begins,
+        }
     }
 }
 
@@ -318,21 +351,19 @@ impl KeySet {
         self.valid_at_once_max
     }
 
-    /// Finds the valid key that has signed `text`, by its index in `keys`. Adds the number of keys
-    /// that were tried to `tried`.
-    pub(crate) fn signer(
+    /// The keys of this stage.
+    pub(crate) fn of_stage(&self, stage: KeyStage) -> impl Iterator<Item = &Key> {
+        self.keys.iter().filter(move |key| stage.is_of(key.valid_from, key.valid_until))
+    }
+
+    /// Whether a key that is valid at `now` has signed `text`.
+    pub(crate) fn has_signed(
         &self,
         text: &[u8],
         claimed: &[u8; SIGNATURE_BYTES],
         now: Time,
-        tried: &mut usize,
-    ) -> Option<usize> {
-        self.keys.iter().position(|key| {
-            key.is_valid_at(now) && {
-                *tried += 1;
-                key.mac.verifies(text, claimed)
-            }
-        })
+    ) -> bool {
+        self.of_stage(KeyStage::ValidAt(now)).any(|key| key.has_signed(text, claimed))
     }
 }
 
@@ -380,8 +411,8 @@ mod tests {
     /// The id of the key that `keys` finds for a text signed with the secret of `id`.
     fn signer(keys: &KeySet, id: &str, now: Time) -> Option<String> {
         let signature = MacKey::new(secret(id).expose()).sign(b"text");
-        let place = keys.signer(b"text", &signature, now, &mut 0)?;
-        Some(keys.keys()[place].id().to_string())
+        let mut valid = keys.of_stage(KeyStage::ValidAt(now));
+        Some(valid.find(|key| key.has_signed(b"text", &signature))?.id().to_string())
     }
 
     #[test]
@@ -402,9 +433,11 @@ mod tests {
             assert_eq!(signer(&keys, "other", now), None);
         }
         assert_eq!(keys.valid_at_once_max(), 2);
-        let mut tried = 5;
-        assert_eq!(keys.signer(b"text", &[0; 32], at(25), &mut tried), None);
-        assert_eq!(tried, 7);
+        let counts = [(5, 0, 2), (15, 1, 1), (25, 2, 0), (35, 1, 0)];
+        for (now, valid, early) in counts {
+            let count = |stage: KeyStage| keys.of_stage(stage).count();
+            assert_eq!(KeyStage::both(at(now)).map(count), [valid, early], "{now}");
+        }
     }
 
     #[test]

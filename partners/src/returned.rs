@@ -63,8 +63,8 @@ impl Directory {
             let claimed: [u8; SIGNATURE_BYTES] =
                 profile.output().read(parameters.value(Field::Signature)?)?;
             let keys = account.keys_of(Channel::Return);
-            let signer = keys.signer(&text, &claimed, now, &mut 0);
-            (signer.is_some() && ambiguous.is_none()).then(|| order_id.clone())
+            let is_signed = keys.has_signed(&text, &claimed, now) && ambiguous.is_none();
+            is_signed.then(|| order_id.clone())
         })
     }
 }

@@ -44,6 +44,7 @@ pub(crate) mod rules;
 pub(crate) mod schema;
 mod signature_check;
 pub(crate) mod signature_encoding;
+mod signer;
 mod simulation;
 pub(crate) mod template;
 pub(crate) mod template_values;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use payfold_schemas::ids::KeyId;
+use payfold_schemas::time::Time;
 
 use crate::directory::account::Account;
 use crate::notice_content::{ContentFault, NoticeContent};
@@ -37,6 +38,7 @@ pub struct UnsignedItems {
 pub struct VerifiedNotice {
     pub(crate) account: Arc<Account>,
     pub(crate) key_id: KeyId,
+    pub(crate) key_begins: Option<Time>,
     /// The name of the `[[sign]]` that matched; `None` in the default scheme, which has one
     /// signature.
     pub(crate) sign: Option<String>,
@@ -66,6 +68,12 @@ impl VerifiedNotice {
     /// The key that has signed the notice.
     pub fn key_id(&self) -> &KeyId {
         &self.key_id
+    }
+
+    /// The beginning of the key that has signed the notice, if the key is not valid yet. Such a
+    /// notice becomes no fact.
+    pub fn key_begins(&self) -> Option<Time> {
+        self.key_begins
     }
 
     /// The name of the `[[sign]]` that matched; `None` in the default scheme.

@@ -4,7 +4,7 @@
 
 use payfold_engines::log::Topic;
 
-use crate::refusals::accounts::{Accounts, secret};
+use crate::refusals::accounts::{Accounts, home, secret};
 use crate::support::notice::Notice;
 use crate::support::wire::Answer;
 
@@ -56,4 +56,35 @@ fn partners_that_agree_on_another_time_are_answered_503() {
     assert_eq!(accounts.system.get("/readyz").status, 200);
     assert_eq!(of(&post(&accounts, ACME, "d-2", -AHEAD_S)), window);
     assert!(accounts.system.get("/metrics").text().contains(&format!("\n{skew} 0\n")));
+}
+
+/// The partner signs with a key that is not valid here yet: this clock is behind, or the partner
+/// has changed its key too early. The notice is the partner's, so it is not refused for good.
+#[test]
+fn a_notice_of_a_key_that_is_not_valid_yet_is_kept_and_answered_503() {
+    let home = home("");
+    let begins = "2200-01-01T00:00:00Z";
+    let next = "the next secret of bolt, which only these tests know";
+    home.add_key("bolt", next, &["--merchant", "SHOP", "--key-id", "next", "--valid-from", begins]);
+    let accounts = Accounts::boot_in(home);
+    let signed = |sent: i64, secret: &str| {
+        let notice = Notice::paid("SHOP", "early-1", "ref-1").sent(sent);
+        accounts.system.post("/api/payment/ipn/bolt", &notice.signed(secret))
+    };
+    for sent in [0, -AHEAD_S] {
+        let answer = signed(sent, next);
+        let expected = (503, "receiver_clock_off".to_owned());
+        assert_eq!((answer.status, answer.code()), expected, "{}", answer.text());
+        assert_eq!(answer.header("retry-after"), Some("60"));
+    }
+    assert_eq!(signed(0, &secret("main")).status, 401, "no key of this account");
+    assert_eq!(signed(0, &secret("bolt")).status, 200, "the old key is valid");
+    assert_eq!(accounts.records(Topic::Quarantine).len(), 2);
+    let list = ["quarantine", "list", "--output", "json"];
+    let kept = accounts.system.payfold(&list).json();
+    let late = &kept[0];
+    assert_eq!(late["code"], "timestamp_out_of_window", "{kept}");
+    let detail = format!("the key that signed it begins at {begins}");
+    assert_eq!(late["detail"], detail.as_str(), "{kept}");
+    accounts.system.payfold(&["log", "verify", "--signatures"]).ok();
 }

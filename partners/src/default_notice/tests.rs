@@ -302,7 +302,10 @@ fn an_old_key_is_valid_during_its_overlap() {
         directory.verify_default_scheme(None, &body, now).ok().map(|ipn| ipn.key_id().to_string())
     };
     let just_before = |time: Time| Time::from_unix_nanos(time.unix_nanos() - 1);
-    assert_eq!(key_at("new", just_before(NOW)), None);
+    let body = signed(&fields("SHOP"), "new");
+    let early = directory.verify_default_scheme(None, &body, just_before(NOW)).unwrap();
+    assert_eq!((early.key_id().as_str(), early.key_begins()), ("new", Some(NOW)));
+    assert_eq!(directory.verify_default_scheme(None, &body, NOW).unwrap().key_begins(), None);
     for (key, now, counts) in [
         ("new", NOW, true),
         ("old", NOW, true),

@@ -84,7 +84,7 @@ impl Account {
     /// Whether a key of the account's calls that is valid at `now` has signed a text of the
     /// contract.
     pub fn has_signed_call(&self, text: &[u8], claimed: &[u8; SIGNATURE_BYTES], now: Time) -> bool {
-        self.keys_of(Channel::Create).signer(text, claimed, now, &mut 0).is_some()
+        self.keys_of(Channel::Create).has_signed(text, claimed, now)
     }
 
     /// Whether the account has the keys and the certificate that its create calls need at `now`.

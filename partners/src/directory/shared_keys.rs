@@ -42,6 +42,7 @@ fn has_secret_of(a: &AccountEntry, b: &AccountEntry) -> bool {
 struct KeyUse<'a> {
     account: &'a Account,
     sign: &'a str,
+    is_public: bool,
     /// The places by which a notice names the account, with the account's own values. Empty if the
     /// signed text does not name it.
     names: Vec<(&'a Template, Vec<u8>)>,
@@ -51,6 +52,10 @@ impl KeyUse<'_> {
     /// Whether no notice is for both accounts, because it names its account by a value that is not
     /// the same for both. Where they are named at common places, the values there decide.
     fn is_apart_from(&self, other: &Self) -> bool {
+        if !self.is_public && self.account.merchant_code() == other.account.merchant_code() {
+            // `of_one_merchant` finds a common secret of these.
+            return true;
+        }
         let pairs = || self.names.iter().flat_map(|a| other.names.iter().map(move |b| (a, b)));
         let is_any_common = pairs().any(|(a, b)| a.0 == b.0);
         pairs().any(|(a, b)| (a.0 == b.0 || !is_any_common) && a.1 != b.1)
@@ -89,7 +94,9 @@ fn uses(account: &Account) -> Vec<(&[u8], KeyUse<'_>)> {
             ReadyKey::HmacSha256(_, secret) | ReadyKey::Shared(secret, _) => secret.expose(),
             ReadyKey::Public(key, _) => key.as_slice(),
         };
-        Some((key, KeyUse { account, sign: &sign.name, names: names_of(account, sign) }))
+        let is_public = matches!(ready, Some(ReadyKey::Public(..)));
+        let names = names_of(account, sign);
+        Some((key, KeyUse { account, sign: &sign.name, is_public, names }))
     });
     used.collect()
 }

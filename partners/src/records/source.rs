@@ -102,8 +102,8 @@ impl<'s> UnpackedSource<'s> {
             return Ok(());
         }
         Err(UnfitFile::whole(format!(
-            "the gzip data unpacks to over {PACKED_RATIO_MAX} times its size, as no records do: ask \
-             the partner whether the file is theirs; if it is, unpack it and compare with that"
+            "the gzip data unpacks to over {PACKED_RATIO_MAX} times its size, as no records do: \
+             ask the partner whether the file is theirs; if it is, unpack it and compare with that"
         )))
     }
 

@@ -13,7 +13,7 @@ use super::crypt::{KeyStrength, ReadyKey, UnfitKey, certificate_ends_s, decode_s
 use super::template_values::TemplateInputs;
 use crate::document::{AccountEntry, KeyEntry};
 use crate::identity::PrivateKey;
-use crate::keys::Channel;
+use crate::keys::{Channel, KeyStage};
 use crate::scheme::call::rule::{CallKey, CallRule};
 use crate::scheme::compiled::Scheme;
 use crate::scheme::rules::SignRule;
@@ -34,7 +34,12 @@ pub(crate) struct SchemeKey {
 impl SchemeKey {
     /// Whether the key is valid at `now`.
     pub(crate) fn is_valid_at(&self, now: Time) -> bool {
-        is_valid((self.valid_from, self.valid_until), now)
+        self.is_of(KeyStage::ValidAt(now))
+    }
+
+    /// Whether the key is in this part of its life.
+    pub(crate) fn is_of(&self, stage: KeyStage) -> bool {
+        stage.is_of(self.valid_from, self.valid_until)
     }
 
     /// The partner's name for the key.

@@ -12,7 +12,9 @@ use super::message::TemplateContext;
 use super::signature_check::check_signature;
 use super::template::{Template, TemplateToken, TokenSource};
 use crate::directory::account::Account;
+use crate::directory::early_keys::EarlyKeys;
 use crate::scheme::compiled::Scheme;
+use crate::scheme::keys::SchemeKeys;
 use crate::scheme::rules::ITEM;
 use crate::signed_content::SignedContent;
 
@@ -26,6 +28,8 @@ pub(crate) struct RefusalWork {
 struct SignWork {
     /// The most keys that one account has for this `[[sign]]` at the same time.
     keys_max: usize,
+    /// The keys of one account that are not valid yet.
+    early: EarlyKeys,
     /// A key of some account, used for the checks that are made only for their time.
     key: Option<ReadyKey>,
 }
@@ -66,17 +70,25 @@ impl RefusalWork {
         let by_sign = (0..scheme.signs.len()).map(|sign| {
             let most = keys().map(|keys| keys.most_at_once(sign)).max().unwrap_or(0);
             let key = keys().find_map(|keys| keys.keys.iter().find_map(|k| k.ready[sign].clone()));
+            let begins = |keys: &SchemeKeys| {
+                let fitting = keys.keys.iter().filter(|key| key.ready[sign].is_some());
+                fitting.map(|key| key.valid_from).collect::<Vec<_>>()
+            };
+            let early = EarlyKeys::count(keys().map(begins));
             // A notice that names its key is checked with that key only.
-            SignWork { keys_max: if names_key { most.min(1) } else { most }, key }
+            SignWork { keys_max: if names_key { most.min(1) } else { most }, early, key }
         });
         Self { by_sign: by_sign.collect() }
     }
 
-    /// Makes the checks that `tried` lacks and discards their results.
-    pub(crate) fn spend(&self, tried: &mut TriedKeys, bare: TemplateContext<'_>) {
+    /// Makes the checks that `tried` lacks at `now` and discards their results.
+    pub(crate) fn spend(&self, tried: &mut TriedKeys, bare: TemplateContext<'_>, now: Time) {
+        let names_key = bare.message.scheme().key.id.is_some();
         for (sign, work) in self.by_sign.iter().enumerate() {
             let Some(key) = &work.key else { continue };
-            while tried.by_sign[sign] < work.keys_max {
+            let early = work.early.most_at(now);
+            let all = work.keys_max + if names_key { early.min(1) } else { early };
+            while tried.by_sign[sign] < all {
                 // Without black_box the compiler may drop a check because its result is not used.
                 std::hint::black_box(tried.check(sign, key, bare));
             }
@@ -84,7 +96,7 @@ impl RefusalWork {
     }
 }
 
-impl crate::scheme::keys::SchemeKeys {
+impl SchemeKeys {
     /// The most keys of the `[[sign]]` with this index that are valid at the same time.
     fn most_at_once(&self, sign: usize) -> usize {
         let fitting = || self.keys.iter().filter(|key| key.ready[sign].is_some());

@@ -8,27 +8,27 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use payfold_schemas::ids::KeyId;
 use payfold_schemas::time::Time;
 
 use super::ack::AckKind;
 use super::ambiguity::find_ambiguity;
-use super::candidates::{WithoutMerchant, candidate_accounts, named_merchant, names_this_account};
+use super::candidates::{WithoutMerchant, candidate_accounts, named_merchant};
 use super::crypt::SignAlgorithm;
 use super::map::map_notice;
 use super::message::{ParsedMessage, TemplateContext};
 use super::refusal_work::TriedKeys;
 use super::request::NoticeRequest;
+use super::signer::{NoticeSigner, find_account_signer};
 use super::template_values::TemplateInputs;
 use crate::directory::Directory;
 use crate::directory::account::Account;
 use crate::directory::route::Route;
+use crate::keys::KeyStage;
 use crate::notice_content::{FaultKind, fault};
 use crate::profile::Profile;
 use crate::rejection::{RejectCode, Rejection};
 use crate::scheme::compiled::Scheme;
 use crate::scheme::rules::ForgedItemPolicy;
-use crate::signed_content::SignedContent;
 use crate::verified::{UnsignedItems, VerifiedNotice, VerifiedRequest};
 
 /// The bytes that the items of one array may take in the log: each is stored with the whole body.
@@ -37,15 +37,6 @@ const ITEMS_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// not read. One signature of a long text would otherwise be checked for each merchant that the
 /// items name.
 const CHECKED_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// The account and key that signed a notice.
-#[derive(Clone, Debug)]
-struct NoticeSigner {
-    account: Arc<Account>,
-    key_id: KeyId,
-    sign: usize,
-    signed_text: SignedContent,
-}
 
 impl Scheme {
     /// Whether a notice without a signature may be accepted.
@@ -278,7 +269,13 @@ impl<'r> SchemeVerifier<'r> {
     fn find_signer(&mut self, item: Option<usize>) -> Option<FoundSigner> {
         let mut tried = TriedKeys::none(self.scheme);
         let accounts = candidate_accounts(self.route, &self.plain, self.nameless);
-        for account in accounts {
+        let by_stage = KeyStage::both(self.now).into_iter();
+        let by_stage = by_stage.flat_map(|stage| accounts.iter().map(move |one| (stage, one)));
+        for (stage, account) in by_stage {
+            let keys = &account.scheme_keys().keys;
+            if stage.is_early() && !keys.iter().any(|key| key.is_of(stage)) {
+                continue;
+            }
             let place = self.open(account);
             let Some(message) = self.opened[place].1.as_mut() else { continue };
             if let Some(item) = item {
@@ -286,7 +283,7 @@ impl<'r> SchemeVerifier<'r> {
             }
             let inputs = account.template_inputs();
             let bare = TemplateContext::without_key(message, &inputs);
-            if let Some(signer) = find_account_signer(account, bare, self.now, &mut tried) {
+            if let Some(signer) = find_account_signer(account, bare, stage, &mut tried) {
                 self.checked_bytes = self.checked_bytes.saturating_add(tried.bytes);
                 return Some(FoundSigner { signer, place });
             }
@@ -307,7 +304,8 @@ impl<'r> SchemeVerifier<'r> {
             message.select_item(item);
         }
         let inputs = stand_in.template_inputs();
-        self.route.work.spend(&mut tried, TemplateContext::without_key(message, &inputs));
+        let bare = TemplateContext::without_key(message, &inputs);
+        self.route.work.spend(&mut tried, bare, self.now);
         self.checked_bytes = self.checked_bytes.saturating_add(tried.bytes);
     }
 }
@@ -315,50 +313,6 @@ impl<'r> SchemeVerifier<'r> {
 /// Whether one forged item makes the whole array refused.
 fn is_refused_whole(scheme: &Scheme) -> bool {
     scheme.items.as_ref().is_none_or(|rule| rule.forged == ForgedItemPolicy::RefuseAll)
-}
-
-/// Finds the key of this account that signed the notice. `None` if the notice is not for this
-/// account or no key matches.
-fn find_account_signer(
-    account: &Arc<Account>,
-    bare: TemplateContext<'_>,
-    now: Time,
-    tried: &mut TriedKeys,
-) -> Option<NoticeSigner> {
-    let scheme = bare.message.scheme();
-    if !is_for_account(bare) {
-        return None;
-    }
-    let wanted = scheme.key.id.as_ref().map(|id| bare.render_string(id).ok());
-    let keys = &account.scheme_keys().keys;
-    for (place, sign) in scheme.signs.iter().enumerate() {
-        if sign.algorithm == SignAlgorithm::None {
-            // No key has signed; a fact still records how the notice was accepted.
-            let key_id = KeyId::parse("unsigned").expect("a key id");
-            let (account, signed_text) = (Arc::clone(account), SignedContent::text(&[]));
-            return Some(NoticeSigner { account, key_id, sign: place, signed_text });
-        }
-        for key in keys.iter().filter(|key| key.is_valid_at(now)) {
-            let is_wanted = wanted.as_ref().is_none_or(|id| id.as_deref() == Some(key.name()));
-            let Some(ready) = key.ready[place].as_ref().filter(|_| is_wanted) else { continue };
-            if let Some(signed_text) = tried.check(place, ready, bare) {
-                let (account, key_id) = (Arc::clone(account), key.id.clone());
-                return Some(NoticeSigner { account, key_id, sign: place, signed_text });
-            }
-        }
-    }
-    None
-}
-
-/// Whether the values that the scheme compares fit this account.
-fn is_for_account(bare: TemplateContext<'_>) -> bool {
-    let scheme = bare.message.scheme();
-    let same = |value, equals| {
-        let value = bare.render(value).ok()?;
-        (value == bare.render(equals).ok()?).then_some(())
-    };
-    names_this_account(bare)
-        && scheme.require.iter().all(|rule| same(&rule.value, &rule.equals).is_some())
 }
 
 fn build_notice(
@@ -390,6 +344,7 @@ fn build_notice(
         shares_signature: false,
         item: item.and_then(|item| u32::try_from(item).ok()),
         key_id: signer.key_id,
+        key_begins: signer.key_begins,
         account: signer.account,
         content: said,
         answer_bodies,

@@ -171,8 +171,7 @@ fn refuse_unused_authorities(engine: &str, ca_file: &Path) -> anyhow::Result<()>
     ))
 }
 
-/// The refusal to send a password over a connection without TLS: whoever reads it could write
-/// records of their own.
+/// The refusal to send a password over a connection without TLS, where others could read it.
 fn open_password(engine: &str) -> anyhow::Error {
     Fixable::error(
         format!(

@@ -182,8 +182,8 @@ fn a_clock_before_every_key_is_named_as_such() {
     done.fails(&words);
     assert!(!done.stderr.contains("no account to play"), "{done:?}");
 
-    // A process that takes notices is warned: all of them are answered 401.
+    // A process that takes notices is warned: none of them becomes a fact.
     let system = home.boot_as("ingest", &[]);
-    assert_eq!(system.post_ipn(&signed(A)).status, 401);
+    assert_eq!(system.post_ipn(&signed(A)).status, 503);
     assert!(home.log().contains("no key of this account is valid at 20"), "{}", home.log());
 }

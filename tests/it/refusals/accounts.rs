@@ -59,7 +59,7 @@ impl Accounts {
         Some(Self::boot_in(home))
     }
 
-    fn boot_in(home: Rc<Home>) -> Self {
+    pub fn boot_in(home: Rc<Home>) -> Self {
         // Facts without a notice (X, K) would stand between the records these tests count. A test
         // counts the program's open files.
         Self { system: home.boot_as("ingest,projector", &[("PAYFOLD_DEBUGGABLE", "true")]) }

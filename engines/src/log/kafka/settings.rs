@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_is_as_the_url_or_the_client_says() {
+    fn tls_is_set_by_the_url_or_the_client() {
         for (url, protocol, is_encrypted) in [
             ("kafka://a:1/p", None, false),
             ("kafka://a:1/p", Some("sasl_plaintext"), false),

@@ -82,6 +82,13 @@ fn describe_meaning(notice: &VerifiedNotice, now: Time) -> String {
     if let Some(outside) = outside {
         return format!("{signed}, but stale: {outside}");
     }
+    if let Some(begins) = notice.key_begins() {
+        return format!(
+            "{signed}, but key {} is valid from {begins} only: kept in quarantine, and answered \
+             503, so that it comes again",
+            notice.key_id()
+        );
+    }
     format!(
         "{signed}: {} of order {}, ref {}, {} {}{}",
         mapped.status,

@@ -3,6 +3,7 @@
 use super::attacks::TEXT;
 use super::*;
 use crate::directory::route::UNNAMED_TRIED_MAX;
+use crate::rejection::RejectCode;
 use crate::scheme::crypt::counted::count;
 
 /// A profile that signs the whole body; `map` may be a line with map.merchant.
@@ -271,10 +272,40 @@ fn a_key_is_valid_from_its_beginning_to_before_its_end() {
         account.keys[0] = KeyEntry { valid_from, valid_until, ..account.keys[0].clone() };
         let directory = build(&profile("merchant = \"{f.m}\""), vec![account]).unwrap();
         let sent = body("M-0");
-        let (found, _) = verified_account(&directory, &sent, &hmac(&secret(0), &sent));
-        let expected = if is_valid { "M-0" } else { "unauthenticated" };
-        assert_eq!(found, expected, "from {valid_from} until {valid_until:?} at {NOW}");
+        let signature = hmac(&secret(0), &sent);
+        let headers = [("X-Sig", signature.as_str())];
+        let verified = directory.verify_scheme("acme", &post(&sent, &headers), NOW);
+        let begins = verified.map(|all| all.notices[0].key_begins());
+        let expected = match is_valid {
+            true => Ok(None),
+            // A key that is not valid yet shows who has signed.
+            false if valid_from > NOW => Ok(Some(valid_from)),
+            false => Err(RejectCode::Unauthenticated),
+        };
+        let begins = begins.map_err(|rejection| rejection.code());
+        assert_eq!(begins, expected, "from {valid_from} until {valid_until:?} at {NOW}");
     }
+}
+
+/// While an account has keys that are not valid yet, every refusal tries as many.
+#[test]
+fn keys_that_are_not_valid_yet_do_not_show_which_accounts_exist() {
+    let mut all = accounts(20);
+    let next = ["one, worth nothing at all", "two, worth nothing at all"];
+    all[7] = account("M-7", &[&secret(7), next[0], next[1]]);
+    let begins = Time::from_unix_nanos(NOW.unix_nanos() + 1);
+    all[7].keys[1..].iter_mut().for_each(|key| key.valid_from = begins);
+    let directory = build(&profile("merchant = \"{f.m}\""), all).unwrap();
+    let forged = hmac("no account's secret, worth nothing at all", "x");
+    for merchant in ["M-0", "M-7", "M-19", "M-20", "NONE"] {
+        let cost = verified_account(&directory, &body(merchant), &forged);
+        assert_eq!(cost, ("unauthenticated".to_owned(), 5), "{merchant:?}");
+    }
+    let nameless = verified_account(&directory, &body(""), &forged).1;
+    assert_eq!(nameless, UNNAMED_TRIED_MAX + 2);
+    let sent = body("M-7");
+    let early = verified_account(&directory, &sent, &hmac(next[1], &sent));
+    assert_eq!(early, ("M-7".to_owned(), 3), "one valid key, then two");
 }
 
 #[test]
