@@ -1,7 +1,8 @@
 //! Owns the pairing of claims with the log at start-up. Invariants: claims are used only with the
 //! log they were made for. Every create request of a shop has its claim, or the start is refused,
 //! because without the claim the same Idempotency-Key would make a second payment. Claims that are
-//! newer than the log are accepted: the shop's retry completes a claim without a create request.
+//! newer than the log are accepted, with a warning: the shop's retry completes a claim without a
+//! create request.
 
 use std::collections::HashSet;
 
@@ -12,11 +13,16 @@ use payfold_engines::orders::sqlite::PairedClaims;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::position::Position;
 use payfold_schemas::record::{Parts, Record};
+use payfold_schemas::time::Time;
 
 /// How many of the newest create requests of a partition are looked up. An old copy of the claims
 /// lacks the newest ones, so a few would be enough. More are looked up because claims and create
 /// requests that were made at the same time may be stored in different orders.
 const CREATES_MAX: usize = 64;
+/// How many of the newest claims are compared with the log's end.
+const NEWEST: u32 = 64;
+/// A claim is newer than its record by less than this.
+const IN_FLIGHT_MS_MAX: i64 = 2_000;
 /// How many of the newest records of a partition are searched for create requests: about 0.1 s.
 const RECORDS_MAX: u64 = 20_000;
 /// The most records of one read.
@@ -63,6 +69,9 @@ pub async fn check_files(log: &SqliteLog, claims: &PairedClaims) -> Result<(), E
              paired with its claims, and they name no log: {LOST}"
         )));
     }
+    if exists {
+        warn_of_lost_end(log, claims).await?;
+    }
     let search = search(log, claims, since.unwrap_or(0)).await?;
     let Some(newest) = search.newest else { return Ok(()) };
     let found = format!(
@@ -78,6 +87,40 @@ pub async fn check_files(log: &SqliteLog, claims: &PairedClaims) -> Result<(), E
     Err(EngineError::Corrupt(format!(
         "the claims {path} are an older copy, or lost their -wal: {found}; {LOST}"
     )))
+}
+
+/// Warns of claims that are newer than the log's last record. The log is used all the same: the
+/// shop's retry completes such a claim.
+async fn warn_of_lost_end(log: &SqliteLog, claims: &PairedClaims) -> Result<(), EngineError> {
+    let mut last = None;
+    for extent in log.extent(Topic::Intake).await?.iter().filter(|extent| extent.last > 0) {
+        let before = Position { partition: extent.partition, offset: extent.last - 1 };
+        let read = log.read_after(Topic::Intake, before, 1).await?;
+        last = read.iter().filter_map(|record| received_at(&record.value)).max().max(last);
+    }
+    let until = last.map_or(i64::MIN, |at| at.plus_ms(IN_FLIGHT_MS_MAX).unix_ms());
+    let newest = claims.newest(NEWEST)?;
+    let times = newest.iter().filter_map(|record| received_at(record));
+    let newer: Vec<Time> = times.filter(|at| at.unix_ms() > until).collect();
+    if let Some(newest) = newer.iter().max() {
+        let ends = last.map_or_else(|| "is empty".to_owned(), |at| format!("ends at {at}"));
+        tracing::warn!(
+            claims = %claims.path().display(),
+            log = %log.path().display(),
+            "shops created payments until {newest}, and the log {ends}: it has lost its end, or \
+             took no records then. What was acknowledged in between is lost: compare those days \
+             with the partners' records (payfold reconcile run)"
+        );
+    }
+    Ok(())
+}
+
+/// When a create request of a shop was received. `None` for other records.
+fn received_at(record: &[u8]) -> Option<Time> {
+    match Record::decode(record).ok()?.parts {
+        Parts::Fact(one) => Some(one.received_at),
+        _ => None,
+    }
 }
 
 /// Pairs the claims with the log, if they are not paired yet: from the log's present end on, every

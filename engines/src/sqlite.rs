@@ -16,7 +16,6 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::Access;
 use rustix::io::Errno;
 
-pub(crate) use self::checkpoint::checkpoint;
 pub(crate) use self::identity::FileIdentity;
 pub(crate) use self::paths::beside;
 pub use self::paths::follow_links;

@@ -265,7 +265,13 @@ impl Directory {
     /// The partners with a custom scheme that a notice on the shared route may be from, in the
     /// order in which they are tried.
     pub(crate) fn found_by_merchant(&self) -> impl Iterator<Item = &str> {
-        self.shared_schemes.iter().map(AsRef::as_ref)
+        self.shared_schemes.iter().map(AsRef::as_ref).take(SHARED_SCHEMES_MAX)
+    }
+
+    /// The partners with such a scheme that are refused on the shared path, because it
+    /// tries no more.
+    pub fn left_out_of_shared_path(&self) -> Vec<&str> {
+        self.shared_schemes.iter().map(AsRef::as_ref).skip(SHARED_SCHEMES_MAX).collect()
     }
 }
 

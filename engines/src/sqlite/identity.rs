@@ -3,14 +3,15 @@
 //! if they don't (the files are *lost*: deleted, moved or replaced). Invariants: lost files are
 //! reported once, until something else is lost or they are back; a lost database is never created
 //! again; a file that was put in the place of a lost write-ahead log is never deleted; a process
-//! does not end by itself while acknowledged data is in a lost write-ahead log only.
+//! does not end by itself while acknowledged data is in a lost write-ahead log only. A database
+//! that is overwritten in place is lost, too: it is shorter than it was, or SQLite can't read it.
 
 use std::fmt;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -66,6 +67,10 @@ struct Loss<'a> {
 enum FileAtPath {
     Nothing,
     Another,
+    /// The very file, shorter than this process has written it.
+    Overwritten,
+    /// The very file, which SQLite can't read.
+    Damaged(String),
     Unreadable(io::Error),
 }
 
@@ -74,6 +79,8 @@ impl fmt::Display for FileAtPath {
         match self {
             Self::Nothing => f.write_str("was deleted or moved away while it was in use"),
             Self::Another => f.write_str("is another file than the one in use"),
+            Self::Overwritten => f.write_str("was overwritten or cut off while it was in use"),
+            Self::Damaged(error) => write!(f, "can't be read as a database: {error}"),
             Self::Unreadable(error) => write!(f, "can't be checked: {error}"),
         }
     }
@@ -96,6 +103,11 @@ pub(crate) struct FileIdentity {
     /// What the last check found lost. Locked for a whole check, so that an older check can't undo
     /// a newer one.
     lost: Mutex<Option<EngineError>>,
+    /// The length of the database after the last copy of the write-ahead log into it. It never
+    /// becomes shorter.
+    bytes_min: AtomicU64,
+    /// Why SQLite can't read the database.
+    damage: Mutex<Option<String>>,
     /// Whether it was reported that a lost write-ahead log can't be copied into the database.
     unsaved: AtomicBool,
 }
@@ -116,6 +128,8 @@ impl FileIdentity {
             database,
             wal,
             lost: Mutex::default(),
+            bytes_min: AtomicU64::new(0),
+            damage: Mutex::default(),
             unsaved: AtomicBool::new(false),
         })
     }
@@ -147,6 +161,35 @@ impl FileIdentity {
         Err(error)
     }
 
+    /// Copies the write-ahead log into the database. Errors: SQLite's; if it can't read the
+    /// database, that counts as lost until the process ends.
+    pub(crate) fn checkpoint(
+        &self,
+        connection: &Connection,
+        mode: &str,
+    ) -> rusqlite::Result<Checkpointed> {
+        let copied = checkpoint(connection, mode).inspect_err(|error| {
+            use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+            if let Some(DatabaseCorrupt | NotADatabase) = error.sqlite_error_code() {
+                lock(&self.damage).get_or_insert_with(|| error.to_string());
+            }
+        })?;
+        if let Ok(found) = self.database.metadata() {
+            self.bytes_min.store(found.len(), Ordering::Relaxed);
+        }
+        Ok(copied)
+    }
+
+    /// Whether the database can still be what this process has written.
+    fn check_content(&self) -> Result<(), FileAtPath> {
+        if let Some(error) = lock(&self.damage).as_ref() {
+            return Err(FileAtPath::Damaged(error.clone()));
+        }
+        let bytes_min = self.bytes_min.load(Ordering::Relaxed);
+        let is_shorter = self.database.metadata().is_ok_and(|found| found.len() < bytes_min);
+        if is_shorter { Err(FileAtPath::Overwritten) } else { Ok(()) }
+    }
+
     /// The first file that is lost now, the files with data before the symlink.
     fn find_loss(&self) -> Option<Loss<'_>> {
         let wal_inode = *lock(&self.wal_inode);
@@ -155,10 +198,12 @@ impl FileIdentity {
             (LostFile::Wal, Some(&self.wal), wal_inode),
             (LostFile::Link, self.link.as_ref(), Some(self.database_inode)),
         ];
-        files.into_iter().find_map(|(file, path, inode)| {
+        let moved = files.into_iter().find_map(|(file, path, inode)| {
             let (path, inode) = (path?, inode?);
             check_file(path, inode).err().map(|found| Loss { file, path, found })
-        })
+        });
+        let (file, path) = (LostFile::Database, &self.database);
+        moved.or_else(|| self.check_content().err().map(|found| Loss { file, path, found }))
     }
 
     /// Records the write-ahead log that a new connection of the writer has opened. Errors:
@@ -213,7 +258,7 @@ impl FileIdentity {
         }
         // PASSIVE doesn't change the write-ahead log, so a copy that a person makes meanwhile is
         // whole.
-        let trouble = match checkpoint(connection, "PASSIVE") {
+        let trouble = match self.checkpoint(connection, "PASSIVE") {
             Ok(Checkpointed::All) => None,
             Ok(Checkpointed::Part) if is_ended => Some("a reader holds an older state".to_owned()),
             Ok(Checkpointed::Part) => Some("a transaction can't be ended".to_owned()),
@@ -257,6 +302,12 @@ impl FileIdentity {
             (_, FileAtPath::Unreadable(_)) => {
                 "make the folder readable, and keep this process running".to_owned()
             }
+            (_, FileAtPath::Overwritten | FileAtPath::Damaged(_)) => format!(
+                "what was in it may be gone. Save what is left: {}; then stop payfold, and restore \
+                 the log from its backup (docs/how-to/storage-trouble.md, \"A database file is \
+                 lost\")",
+                self.save_commands(std::process::id())
+            ),
             (LostFile::Link, _) => {
                 format!("make it a symlink to {database} again; that file and {wal} are in place")
             }
@@ -350,6 +401,24 @@ mod tests {
         let read = Connection::open(&moved).unwrap();
         let stored: i64 = read.query_row("SELECT a FROM one", [], |row| row.get(0)).unwrap();
         assert_eq!(stored, 7, "only the write-ahead log had it");
+    }
+
+    #[test]
+    fn a_database_that_sqlite_can_not_read_is_lost() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("log.db");
+        let connection = open_writer(&path, "").unwrap();
+        connection.execute_batch("CREATE TABLE one (a)").unwrap();
+        let files = FileIdentity::of(&path).unwrap();
+        files.checkpoint(&connection, "PASSIVE").unwrap();
+        assert_eq!(files.check(), Ok(()));
+        let length = path.metadata().unwrap().len();
+        std::fs::write(&path, vec![7; usize::try_from(length).unwrap()]).unwrap();
+        let other = Connection::open(&path).unwrap();
+        files.checkpoint(&other, "PASSIVE").unwrap_err();
+        let error = files.check().unwrap_err().to_string();
+        assert!(error.contains("can't be read as a database: "), "{error}");
+        std::mem::forget(connection);
     }
 
     #[test]

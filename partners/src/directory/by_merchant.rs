@@ -10,7 +10,7 @@ use crate::directory::route::Route;
 /// codes. Each costs a parse of the body.
 pub const SHARED_SCHEMES_MAX: usize = 16;
 
-/// The codes of the partners that the shared route tries.
+/// The codes of the partners with such a scheme.
 pub(super) fn shared_schemes(partners: &HashMap<Box<str>, Route>) -> Vec<Box<str>> {
     let named = partners.iter().filter(|(_, route)| {
         let custom = route.profile.as_ref().filter(|profile| !profile.is_default_scheme());
@@ -19,6 +19,5 @@ pub(super) fn shared_schemes(partners: &HashMap<Box<str>, Route>) -> Vec<Box<str
     });
     let mut codes: Vec<_> = named.map(|(code, _)| code.clone()).collect();
     codes.sort_unstable();
-    codes.truncate(SHARED_SCHEMES_MAX);
     codes
 }

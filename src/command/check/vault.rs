@@ -2,7 +2,7 @@
 //! for as long as their partners send notices again.
 
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_partners::directory::{Directory, DirectoryProblem};
+use payfold_partners::directory::{Directory, DirectoryProblem, SHARED_SCHEMES_MAX};
 use payfold_partners::document::{AccountEntry, KeyEntry, VaultDocument};
 use payfold_partners::keys::Channel;
 use payfold_partners::profile::Profile;
@@ -121,7 +121,24 @@ fn accounts(profiles: Vec<Profile>, document: &VaultDocument, place: &VaultPlace
         VaultPlace::Dir(dir) => dir.display(),
     };
     let row = CheckRow::ok("vault", format!("{at}: {count} accounts, each with a valid key"));
-    std::iter::once(row).chain(calls(&directory, now)).chain(returns(&directory)).collect()
+    let rows = std::iter::once(row).chain(calls(&directory, now)).chain(returns(&directory));
+    rows.chain(shared_path(&directory)).collect()
+}
+
+/// Reports partners that the shared path does not try.
+fn shared_path(directory: &Directory) -> Option<CheckRow> {
+    let left_out = directory.left_out_of_shared_path();
+    (!left_out.is_empty()).then(|| {
+        CheckRow::warn(
+            "shared path",
+            format!(
+                "POST /api/payment/ipn tries {SHARED_SCHEMES_MAX} custom schemes, the first by \
+                 their partners' codes, and answers 401 to the notices of {}",
+                left_out.join(" ")
+            ),
+            "let these partners send to /api/payment/ipn/PARTNER",
+        )
+    })
 }
 
 /// Reports accounts with payers who can post a signed return as a notice.

@@ -42,16 +42,20 @@ fn an_item_that_is_not_stored_makes_the_partner_retry_even_after_a_refused_one()
     assert_eq!(facts(&system, ["items", "c"], 1), ["SUCCESS 100 r-c"]);
 }
 
+/// The profile, with the account in each item.
+fn with_shop() -> String {
+    let signed = ITEMS.replace("{i.ref}:", "{i.shop}:{i.ref}:");
+    signed.replace("[map]", "[map]\nmerchant = \"{i.shop}\"")
+}
+
 /// An item that can't be verified now may be a notice for us all the same: its account is off, or
 /// has no key yet. What is acknowledged is not sent again.
 #[test]
 fn an_item_of_an_account_of_ours_is_not_acknowledged_unverified() {
     let home = Home::new();
-    let own = ITEMS
-        .replace("at = \"f.items\"", "at = \"f.items\"\nforged = \"refuse_item\"")
-        .replace("{i.ref}:", "{i.shop}:{i.ref}:")
-        .replace("[map]", "[map]\nmerchant = \"{i.shop}\"");
-    home.write("items.toml", &own);
+    let forged =
+        with_shop().replace("at = \"f.items\"", "at = \"f.items\"\nforged = \"refuse_item\"");
+    home.write("items.toml", &forged);
     home.write("payfold.toml", "[partners.items]\nprofile = \"items.toml\"\n");
     for shop in ["SHOP", "OFF"] {
         home.add_key("items", SECRET, &["--merchant", shop]);
@@ -107,4 +111,32 @@ fn a_notice_that_is_in_its_array_many_times_is_stored_once() {
     let messages = Inside::of(system.home()).messages(Topic::Intake);
     assert_eq!(messages.len(), 1, "{} bytes each", body.len());
     assert_eq!(facts(&system, ["items", "o-a"], 1), ["SUCCESS 100 r-a"]);
+}
+
+/// The shared path tries the first sixteen custom schemes. The others are refused there, and
+/// `check` names them.
+#[test]
+fn a_partner_that_the_shared_path_does_not_try_is_named() {
+    let home = Home::new();
+    home.write("items.toml", &with_shop());
+    let codes: Vec<String> = (10..27).map(|n| format!("p{n}")).collect();
+    let entry = |code: &String| format!("[partners.{code}]\nprofile = \"items.toml\"\n");
+    home.write("payfold.toml", &codes.iter().map(entry).collect::<String>());
+    let secret = |code: &str| format!("a published test key of {code}, worth nothing");
+    for code in &codes {
+        home.add_key(code, &secret(code), &["--merchant", &format!("SHOP-{code}")]);
+    }
+    let checked = home.payfold(&["check"]).stdout;
+    assert!(checked.contains("answers 401 to the notices of p26 "), "{checked}");
+    let system = home.boot();
+    for (code, status) in [("p10", 200), ("p25", 200), ("p26", 401)] {
+        let signed = format!("SHOP-{code}:r-1:o-1:100:true");
+        let signature = notice::hmac::<Hmac<Sha256>>(&secret(code), &signed);
+        let body = json!({ "items": [{
+            "shop": format!("SHOP-{code}"), "ref": "r-1", "order": "o-1", "amount": 100,
+            "success": "true", "sig": signature,
+        }] });
+        let answer = ask(&system, "POST /api/payment/ipn", &[], &body.to_string());
+        assert_eq!(answer.status, status, "{code}: {}", answer.text());
+    }
 }

@@ -72,6 +72,27 @@ async fn a_deleted_file_acknowledges_nothing_and_is_not_recreated() {
     }
 }
 
+/// Somebody restores a backup into the open file: its inode stays, its records are gone.
+#[tokio::test]
+async fn an_overwritten_file_acknowledges_nothing_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.db");
+    let settings = SqliteLogSettings { wal_bytes: 1 << 16, ..SqliteLogSettings::default() };
+    drop(open(&path));
+    let backup = std::fs::read(&path).unwrap();
+    let log = SqliteLog::open(&path, settings).unwrap();
+    for n in 0..80 {
+        let value = vec![7; 100_000];
+        log.append(Topic::Intake, Message { value, ..message(n) }).await.unwrap();
+    }
+    std::fs::write(&path, &backup).unwrap();
+    assert!(refused(&log, 1, &path).await.contains("was overwritten or cut off"));
+    assert!(log.check_storage().await.is_err());
+    drop(log);
+    let left = std::fs::read(&path).unwrap();
+    assert!(left == backup, "nothing was written into it");
+}
+
 #[tokio::test]
 async fn a_lost_file_is_reused_when_it_comes_back() {
     for suffix in ["", "-wal"] {

@@ -21,7 +21,7 @@ use crate::EngineError;
 use crate::log::Topic;
 use crate::log::queue::{AppendJob, AppendQueue, TakenJobs};
 use crate::log::waiters::{HANDOVER_MAX, Wakeups};
-use crate::sqlite::{FileIdentity, checkpoint, seam_error};
+use crate::sqlite::{FileIdentity, seam_error};
 
 /// What a commit adds to the write-ahead log besides its messages, bytes: it writes whole pages, so
 /// also the rest of the table's last page and the page above it.
@@ -286,7 +286,10 @@ impl Writer {
     fn checkpoint(&mut self, mode: &str) {
         self.bytes_since_checkpoint = 0;
         let Some(connection) = &self.connection else { return };
-        if let Err(error) = checkpoint(connection, mode) {
+        let copied = self.shared.files.checkpoint(connection, mode);
+        if let Err(error) = copied
+            && self.shared.files.check().is_ok()
+        {
             tracing::warn!(%error, "a checkpoint of the log failed; the writer tries again later");
         }
     }

@@ -63,6 +63,15 @@ impl PairedClaims {
         written.map(drop).map_err(|error| at(&self.path, seam_error(error)))
     }
 
+    /// The records of the newest claims, the newest first, this many at most. Files of older
+    /// programs have no list of them. Blocks.
+    pub fn newest(&self, count: u32) -> Result<Vec<Vec<u8>>, EngineError> {
+        self.readers.with(|connection| match has_table(connection, "latest")? {
+            true => read_newest(connection, count).map_err(seam_error),
+            false => Ok(Vec::new()),
+        })
+    }
+
     /// Returns the records that no claim has. It searches the newest claims first, and all claims
     /// only if a record is not among those. Blocks.
     pub fn unclaimed<'a>(&self, records: &[&'a [u8]]) -> Result<HashSet<&'a [u8]>, EngineError> {
@@ -80,6 +89,11 @@ impl PairedClaims {
         })?;
         Ok(wanted)
     }
+}
+
+fn read_newest(connection: &Connection, count: u32) -> rusqlite::Result<Vec<Vec<u8>>> {
+    let sql = format!("{LATEST} ORDER BY number DESC LIMIT ?");
+    connection.prepare(&sql)?.query_map([count], |row| row.get(0))?.collect()
 }
 
 fn has_table(connection: &Connection, name: &str) -> Result<bool, EngineError> {
@@ -143,6 +157,8 @@ mod tests {
         let known = [0_u32, 700, 1_499].map(u32::to_be_bytes);
         let known: Vec<&[u8]> = known.iter().map(<[u8; 4]>::as_slice).collect();
         assert!(paired.unclaimed(&known).unwrap().is_empty());
+        let newest = paired.newest(2).unwrap();
+        assert_eq!(newest, [1_499_u32, 1_498].map(|key| key.to_be_bytes().to_vec()));
         let unknown = 1_500_u32.to_be_bytes();
         let missing = paired.unclaimed(&[known[0], &unknown, known[2]]).unwrap();
         assert_eq!(missing, HashSet::from([unknown.as_slice()]));
@@ -156,7 +172,7 @@ mod tests {
         older.execute_batch("DROP TABLE latest; DROP TABLE meta").unwrap();
         drop(older);
         assert!(paired.unclaimed(&known).unwrap().is_empty());
-        assert_eq!(paired.log_id(), Ok(None));
+        assert_eq!((paired.log_id(), paired.newest(2)), (Ok(None), Ok(Vec::new())));
     }
 
     #[test]
