@@ -116,6 +116,9 @@ fn read_notice(account: &Account, notice: VerifiedNotice, now: Time) -> ReadIpn 
     let other = notice.account().merchant_code();
     let (reading, refusal) = if other != account.merchant_code() {
         (Some(IpnReading::Unsigned(Some(other.to_string()))), Some(AckKind::BadSignature))
+    } else if let Some(begins) = notice.key_begins() {
+        let early = format!("the key that signed it begins at {begins}");
+        (Some(IpnReading::Inadmissible(early)), Some(AckKind::Unavailable))
     } else {
         match notice.content() {
             Ok(NoticeContent::Event(event)) => {

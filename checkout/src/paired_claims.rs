@@ -12,17 +12,18 @@ use payfold_engines::log::{Delivered, EventLog, Extent, Topic};
 use payfold_engines::orders::sqlite::PairedClaims;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::position::Position;
-use payfold_schemas::record::{Parts, Record};
+use payfold_schemas::record::{Parts, Record, decode_intake};
 use payfold_schemas::time::Time;
 
 /// How many of the newest create requests of a partition are looked up. An old copy of the claims
 /// lacks the newest ones, so a few would be enough. More are looked up because claims and create
 /// requests that were made at the same time may be stored in different orders.
 const CREATES_MAX: usize = 64;
-/// How many of the newest claims are compared with the log's end.
+/// How many of the newest claims are compared with as many of the log's last records.
 const NEWEST: u32 = 64;
-/// A claim is newer than its record by less than this.
-const IN_FLIGHT_MS_MAX: i64 = 2_000;
+/// A claim without a record is a request in flight, if it is newer than the log by less than this.
+/// Records are dated by their arrival: the last ones may be older than the time of their append.
+const IN_FLIGHT_MS_MAX: i64 = 60_000;
 /// How many of the newest records of a partition are searched for create requests: about 0.1 s.
 const RECORDS_MAX: u64 = 20_000;
 /// The most records of one read.
@@ -89,38 +90,36 @@ pub async fn check_files(log: &SqliteLog, claims: &PairedClaims) -> Result<(), E
     )))
 }
 
-/// Warns of claims that are newer than the log's last record. The log is used all the same: the
+/// Warns of claims that are newer than the log's last records. The log is used all the same: the
 /// shop's retry completes such a claim.
 async fn warn_of_lost_end(log: &SqliteLog, claims: &PairedClaims) -> Result<(), EngineError> {
-    let mut last = None;
-    for extent in log.extent(Topic::Intake).await?.iter().filter(|extent| extent.last > 0) {
-        let before = Position { partition: extent.partition, offset: extent.last - 1 };
-        let read = log.read_after(Topic::Intake, before, 1).await?;
-        last = read.iter().filter_map(|record| received_at(&record.value)).max().max(last);
+    let mut last = Vec::new();
+    for extent in log.extent(Topic::Intake).await? {
+        let offset = extent.last.saturating_sub(u64::from(NEWEST));
+        let after = Position { partition: extent.partition, offset };
+        last.extend(log.read_after(Topic::Intake, after, NEWEST as usize).await?);
     }
-    let until = last.map_or(i64::MIN, |at| at.plus_ms(IN_FLIGHT_MS_MAX).unix_ms());
-    let newest = claims.newest(NEWEST)?;
-    let times = newest.iter().filter_map(|record| received_at(record));
-    let newer: Vec<Time> = times.filter(|at| at.unix_ms() > until).collect();
-    if let Some(newest) = newer.iter().max() {
-        let ends = last.map_or_else(|| "is empty".to_owned(), |at| format!("ends at {at}"));
+    let newest = |records: &mut dyn Iterator<Item = &[u8]>| -> Option<Time> {
+        records.filter_map(|record| Some(decode_intake(record).ok()?.received_at())).max()
+    };
+    let ends = newest(&mut last.iter().map(|record| record.value.as_slice()));
+    let claimed = claims.newest(NEWEST)?;
+    let Some(claimed) = newest(&mut claimed.iter().map(Vec::as_slice)) else { return Ok(()) };
+    let is_lost = match ends {
+        Some(ends) => claimed > ends.plus_ms(IN_FLIGHT_MS_MAX),
+        None => last.is_empty(),
+    };
+    if is_lost {
+        let ends = ends.map_or_else(|| "is empty".to_owned(), |at| format!("ends at {at}"));
         tracing::warn!(
             claims = %claims.path().display(),
             log = %log.path().display(),
-            "shops created payments until {newest}, and the log {ends}: it has lost its end, or \
+            "shops created payments until {claimed}, and the log {ends}: it has lost its end, or \
              took no records then. What was acknowledged in between is lost: compare those days \
              with the partners' records (payfold reconcile run)"
         );
     }
     Ok(())
-}
-
-/// When a create request of a shop was received. `None` for other records.
-fn received_at(record: &[u8]) -> Option<Time> {
-    match Record::decode(record).ok()?.parts {
-        Parts::Fact(one) => Some(one.received_at),
-        _ => None,
-    }
 }
 
 /// Pairs the claims with the log, if they are not paired yet: from the log's present end on, every

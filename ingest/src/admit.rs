@@ -33,19 +33,23 @@ pub struct AdmittedNotice {
     pub ipn: Ipn,
 }
 
-/// Admits a verified notice. Errors: a refusal that names the field or the time; the notice then
-/// goes to quarantine.
+/// Admits a verified notice. Errors: a refusal that names the field, the time, or the key that is
+/// not valid yet; the notice then goes to quarantine.
 pub(crate) fn admit_notice(notice: &VerifiedNotice, now: Time) -> Result<Admission, Refusal> {
-    let admission = admit_at_any_time(notice)?;
-    let Admission::Admitted(admitted) = &admission else { return Ok(admission) };
-    if let Some(timestamp) = admitted.ipn.timestamp {
-        check_window(notice.profile().time(), timestamp, now)?;
-    }
+    let admission = admit_at_any_time(notice);
+    let in_time = match &admission {
+        Ok(Admission::Admitted(AdmittedNotice {
+            ipn: Ipn { timestamp: Some(sent), .. }, ..
+        })) => check_window(notice.profile().time(), *sent, now),
+        _ => Ok(()),
+    };
     if let Some(begins) = notice.key_begins() {
         let early = format!("the key that signed it begins at {begins}");
-        return Err(Refusal::with_detail(RefusalCode::TimestampOutOfWindow, early));
+        let skew_ms = in_time.err().and_then(|stale| stale.skew_ms);
+        let refusal = Refusal::with_detail(RefusalCode::TimestampOutOfWindow, early);
+        return Err(Refusal { skew_ms, ..refusal });
     }
-    Ok(admission)
+    in_time.and(admission)
 }
 
 /// Admits a verified notice by its fields alone, without checking its time. Errors: a refusal that

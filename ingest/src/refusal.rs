@@ -119,7 +119,7 @@ impl RefusalCode {
             Self::InvalidEncoding => ("invalid_encoding", 400, "a text is not valid UTF-8"),
             Self::NotAnObject => ("not_an_object", 400, "the body must be a JSON object"),
             Self::DuplicateField => ("duplicate_field", 400, "a field is there twice"),
-            Self::TooComplex => ("too_complex", 400, "the body has too many keys or levels"),
+            Self::TooComplex => ("too_complex", 400, "the body has too many parts or levels"),
             Self::UnknownField => ("unknown_field", 400, "a field is not of the contract"),
             Self::WrongType => ("wrong_type", 400, "a field has another type"),
             Self::MissingField => ("missing_field", 400, "a required field is missing"),

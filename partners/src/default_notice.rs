@@ -24,7 +24,8 @@ use payfold_schemas::time::Time;
 
 use crate::directory::Directory;
 use crate::field::Field;
-use crate::keys::KeyStage;
+use crate::key_window::tried_at;
+use crate::keys::Key;
 use crate::mac::{MacKey, SIGNATURE_BYTES};
 use crate::notice::{Notice, Scalar, ScalarKind};
 use crate::notice_content::{ContentFault, FaultKind, NoticeContent, PaymentEvent, fault};
@@ -49,15 +50,10 @@ impl Directory {
         let candidates = self.candidates(route_partner, &notice, now);
         let mut text = Vec::with_capacity(body.len());
         let mut tried = 0;
-        let by_stage = KeyStage::both(now).into_iter().flat_map(|stage| {
-            let is_empty = stage.is_early() && candidates.early == 0;
-            let accounts = if is_empty { &[] } else { candidates.accounts };
-            accounts.iter().map(move |account| (stage, account))
-        });
-        for (stage, account) in by_stage {
+        for account in candidates.accounts {
             let profile = account.profile();
             let claim = ClaimedSignature::read(profile, &notice, &mut text);
-            let signer = account.keys().of_stage(stage).find(|key| {
+            let signer = tried_at(account.keys().keys(), Key::window, now).find(|key| {
                 tried += 1;
                 key.has_signed(&text, &claim.signature)
             });
@@ -65,7 +61,7 @@ impl Directory {
                 return Ok(VerifiedNotice {
                     account: Arc::clone(account),
                     key_id: key.id().clone(),
-                    key_begins: stage.is_early().then(|| key.valid_from()),
+                    key_begins: key.window().is_early_at(now).then(|| key.valid_from()),
                     sign: None,
                     is_unsigned: false,
                     signed: SignedContent::by(claim.signature),
@@ -82,8 +78,7 @@ impl Directory {
         if candidates.accounts.is_empty() {
             ClaimedSignature::read(self.default_profile(), &notice, &mut text);
         }
-        let hmacs_min = candidates.hmacs_min + candidates.early;
-        spend_hmacs(self.dummy_key(), &text, hmacs_min.saturating_sub(tried));
+        spend_hmacs(self.dummy_key(), &text, candidates.hmacs_min.saturating_sub(tried));
         Err(Rejection::new(RejectCode::Unauthenticated))
     }
 }

@@ -24,6 +24,7 @@ use crate::directory::early_keys::EarlyKeys;
 use crate::directory::route::Route;
 use crate::document::VaultDocument;
 use crate::field::Field;
+use crate::key_window::early_begins;
 use crate::keys::Key;
 use crate::limits::BodyLimits;
 use crate::mac::MacKey;
@@ -65,12 +66,10 @@ pub struct Directory {
     dummy_key: MacKey,
 }
 
-/// The accounts that a notice may be from, and the fewest HMACs that refusing it computes: with
-/// valid keys, and with keys that are not valid yet.
+/// The accounts that a notice may be from, and the fewest HMACs that refusing it computes.
 pub(crate) struct Candidates<'d> {
     pub(crate) accounts: &'d [Arc<Account>],
     pub(crate) hmacs_min: usize,
-    pub(crate) early: usize,
 }
 
 impl Directory {
@@ -108,7 +107,7 @@ impl Directory {
             }
         }
         problems.extend(too_many::accounts(&directory.partners));
-        problems.extend(shared_keys::of_two_accounts(&directory.accounts));
+        problems.extend(shared_keys::of_two_accounts(&directory.accounts, vault));
         directory.work = directory.work_of_routes();
         for route in directory.partners.values_mut() {
             // A route of the default scheme spends `HmacCost` instead.
@@ -196,11 +195,11 @@ impl Directory {
         let route = self.route(route_partner);
         let name = notice.signing_value(Field::MerchantCode).unwrap_or_default();
         if name.trim().is_empty() {
-            let early = self.work.unnamed_early.most_at(now);
-            return Candidates { accounts: route.unnamed(), hmacs_min: self.work.unnamed, early };
+            let hmacs_min = self.work.unnamed + self.work.unnamed_early.most_at(now);
+            return Candidates { accounts: route.unnamed(), hmacs_min };
         }
-        let early = self.work.named_early.most_at(now);
-        Candidates { accounts: route.named(name), hmacs_min: self.work.named, early }
+        let hmacs_min = self.work.named + self.work.named_early.most_at(now);
+        Candidates { accounts: route.named(name), hmacs_min }
     }
 
     /// The enabled accounts of the default scheme with this merchantCode, at any partner.
@@ -235,8 +234,8 @@ impl Directory {
             accounts.iter().map(|account| account.keys().valid_at_once_max()).sum()
         };
         let begins = |accounts: &'_ [Arc<Account>]| -> Vec<Time> {
-            let keys = accounts.iter().flat_map(|account| account.keys().keys());
-            keys.map(Key::valid_from).collect()
+            let keys = accounts.iter().map(|account| account.keys().keys());
+            keys.flat_map(|keys| early_begins(keys, Key::window)).collect()
         };
         let routes = || self.partners.values().chain([&self.shared]);
         let named = || routes().flat_map(|route| route.by_merchant.values());
@@ -434,9 +433,8 @@ mod tests {
                 let notice = Notice::parse(body.as_bytes(), directory.limits(route)).unwrap();
                 let candidates = directory.candidates(route, &notice, at);
                 assert_eq!(candidates.hmacs_min, hmacs, "{route:?} {body}");
-                assert_eq!(candidates.early, 0, "{route:?} {body}");
                 let before = at.plus_ms(-1);
-                let early = directory.candidates(route, &notice, before).early;
+                let early = directory.candidates(route, &notice, before).hmacs_min - hmacs;
                 // The account with the new key is not among those that are tried without a name.
                 assert_eq!(early, usize::from(body != "{}"), "{route:?} {body}");
                 let keys = candidates.accounts.iter().map(|a| a.keys().valid_at_once_max());

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::{ClientCertificate, PrivateKey};
+use crate::key_window::KeyWindow;
 use crate::mac::{MacKey, SIGNATURE_BYTES};
 use crate::scheme::crypt::UnfitKey;
 use crate::secret::Secret;
@@ -247,7 +248,11 @@ impl Key {
 
     /// Whether the key is valid at `now`.
     pub fn is_valid_at(&self, now: Time) -> bool {
-        KeyStage::ValidAt(now).is_of(self.valid_from, self.valid_until)
+        self.window().is_valid_at(now)
+    }
+
+    pub(crate) fn window(&self) -> KeyWindow {
+        KeyWindow { begins: self.valid_from, ends: self.valid_until }
     }
 
     /// Whether the key has signed a text.
@@ -258,34 +263,6 @@ impl Key {
     /// The secret of a key that decrypts, or the PEM of a private key; `None` for an HMAC key.
     pub(crate) fn secret(&self) -> Option<&Secret> {
         self.secret.as_ref()
-    }
-}
-
-/// The part of its life that a key is in at a time. A key that has ended verifies nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeyStage {
-    /// The key is valid.
-    ValidAt(Time),
-    /// The key is not valid yet.
-    EarlyAt(Time),
-}
-
-impl KeyStage {
-    /// Both, in the order in which keys are tried.
-    pub(crate) const fn both(now: Time) -> [Self; 2] {
-        [Self::ValidAt(now), Self::EarlyAt(now)]
-    }
-
-    pub(crate) const fn is_early(self) -> bool {
-        matches!(self, Self::EarlyAt(_))
-    }
-
-    /// Whether a key with this beginning and end is in this part of its life.
-    pub(crate) fn is_of(self, begins: Time, ends: Option<Time>) -> bool {
-        match self {
-            Self::ValidAt(now) => begins <= now && ends.is_none_or(|ends| now < ends),
-            Self::EarlyAt(now) => now < begins,
-        }
     }
 }
 
@@ -351,11 +328,6 @@ impl KeySet {
         self.valid_at_once_max
     }
 
-    /// The keys of this stage.
-    pub(crate) fn of_stage(&self, stage: KeyStage) -> impl Iterator<Item = &Key> {
-        self.keys.iter().filter(move |key| stage.is_of(key.valid_from, key.valid_until))
-    }
-
     /// Whether a key that is valid at `now` has signed `text`.
     pub(crate) fn has_signed(
         &self,
@@ -363,7 +335,8 @@ impl KeySet {
         claimed: &[u8; SIGNATURE_BYTES],
         now: Time,
     ) -> bool {
-        self.of_stage(KeyStage::ValidAt(now)).any(|key| key.has_signed(text, claimed))
+        let mut valid = self.keys.iter().filter(|key| key.is_valid_at(now));
+        valid.any(|key| key.has_signed(text, claimed))
     }
 }
 
@@ -395,6 +368,7 @@ pub(crate) fn is_valid_after((begins, ends): (Time, Option<Time>), from: Time) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key_window::{EARLY_TRIED_MAX, early_begins, tried_at};
 
     fn at(second: i64) -> Time {
         Time::from_unix_ms(second * 1_000)
@@ -411,7 +385,7 @@ mod tests {
     /// The id of the key that `keys` finds for a text signed with the secret of `id`.
     fn signer(keys: &KeySet, id: &str, now: Time) -> Option<String> {
         let signature = MacKey::new(secret(id).expose()).sign(b"text");
-        let mut valid = keys.of_stage(KeyStage::ValidAt(now));
+        let mut valid = keys.keys().iter().filter(|key| key.is_valid_at(now));
         Some(valid.find(|key| key.has_signed(b"text", &signature))?.id().to_string())
     }
 
@@ -433,11 +407,17 @@ mod tests {
             assert_eq!(signer(&keys, "other", now), None);
         }
         assert_eq!(keys.valid_at_once_max(), 2);
-        let counts = [(5, 0, 2), (15, 1, 1), (25, 2, 0), (35, 1, 0)];
-        for (now, valid, early) in counts {
-            let count = |stage: KeyStage| keys.of_stage(stage).count();
-            assert_eq!(KeyStage::both(at(now)).map(count), [valid, early], "{now}");
+        let retired = key("retired", 40, Some(40));
+        let keys = [keys.keys(), &[retired]].concat();
+        let counts: [(i64, &[&str]); 4] =
+            [(5, &["old", "new"]), (15, &["old", "new"]), (25, &["old", "new"]), (35, &["new"])];
+        for (now, ids) in counts {
+            let tried = tried_at(&keys, Key::window, at(now)).map(|key| key.id().as_str());
+            assert_eq!(tried.collect::<Vec<_>>(), ids, "{now}");
         }
+        assert_eq!(early_begins(&keys, Key::window).collect::<Vec<_>>(), [at(10), at(20)]);
+        let many: Vec<_> = (0..20).map(|n| key(&format!("k{n}"), 100 + n, None)).collect();
+        assert_eq!(tried_at(&many, Key::window, at(0)).count(), EARLY_TRIED_MAX);
     }
 
     #[test]

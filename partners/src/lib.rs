@@ -27,6 +27,7 @@ pub mod directory;
 pub mod document;
 pub(crate) mod field;
 mod identity;
+mod key_window;
 pub mod keys;
 pub(crate) mod limits;
 pub mod mac;

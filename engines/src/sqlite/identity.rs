@@ -7,6 +7,7 @@
 //! that is overwritten in place is lost, too: it is shorter than it was, or SQLite can't read it.
 
 use std::fmt;
+use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -39,8 +40,11 @@ struct Inode {
 
 impl Inode {
     fn at(path: &Path) -> io::Result<Self> {
-        let found = path.metadata()?;
-        Ok(Self { device: found.dev(), number: found.ino() })
+        Ok(Self::of(&path.metadata()?))
+    }
+
+    fn of(found: &Metadata) -> Self {
+        Self { device: found.dev(), number: found.ino() }
     }
 }
 
@@ -103,7 +107,7 @@ pub(crate) struct FileIdentity {
     /// What the last check found lost. Locked for a whole check, so that an older check can't undo
     /// a newer one.
     lost: Mutex<Option<EngineError>>,
-    /// The length of the database after the last copy of the write-ahead log into it. It never
+    /// The length of the database when the write-ahead log was copied into it last. It never
     /// becomes shorter.
     bytes_min: AtomicU64,
     /// Why SQLite can't read the database.
@@ -121,6 +125,7 @@ impl FileIdentity {
         let inode = |path: &Path| {
             Inode::at(path).map_err(|error| unavailable(path, &FileAtPath::Unreadable(error)))
         };
+        let length = database.metadata().map_or(0, |found| found.len());
         Ok(Self {
             database_inode: inode(&database)?,
             wal_inode: Mutex::new(Some(inode(&wal)?)),
@@ -128,7 +133,7 @@ impl FileIdentity {
             database,
             wal,
             lost: Mutex::default(),
-            bytes_min: AtomicU64::new(0),
+            bytes_min: AtomicU64::new(length),
             damage: Mutex::default(),
             unsaved: AtomicBool::new(false),
         })
@@ -161,49 +166,46 @@ impl FileIdentity {
         Err(error)
     }
 
-    /// Copies the write-ahead log into the database. Errors: SQLite's; if it can't read the
-    /// database, that counts as lost until the process ends.
+    /// Copies the write-ahead log into the database. Errors: SQLite's, recorded.
     pub(crate) fn checkpoint(
         &self,
         connection: &Connection,
         mode: &str,
     ) -> rusqlite::Result<Checkpointed> {
-        let copied = checkpoint(connection, mode).inspect_err(|error| {
-            use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
-            if let Some(DatabaseCorrupt | NotADatabase) = error.sqlite_error_code() {
-                lock(&self.damage).get_or_insert_with(|| error.to_string());
-            }
-        })?;
-        if let Ok(found) = self.database.metadata() {
-            self.bytes_min.store(found.len(), Ordering::Relaxed);
+        let copied = checkpoint(connection, mode).inspect_err(|error| self.record_error(error))?;
+        if let Ok(found) = self.database.metadata()
+            && Inode::of(&found) == self.database_inode
+        {
+            self.bytes_min.fetch_max(found.len(), Ordering::Relaxed);
         }
         Ok(copied)
     }
 
-    /// Whether the database can still be what this process has written.
-    fn check_content(&self) -> Result<(), FileAtPath> {
-        if let Some(error) = lock(&self.damage).as_ref() {
-            return Err(FileAtPath::Damaged(error.clone()));
+    /// Records an error of the writer: a database that SQLite can't read counts as lost until the
+    /// process ends.
+    pub(crate) fn record_error(&self, error: &rusqlite::Error) {
+        use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+        if let Some(DatabaseCorrupt | NotADatabase) = error.sqlite_error_code() {
+            lock(&self.damage).get_or_insert_with(|| error.to_string());
         }
-        let bytes_min = self.bytes_min.load(Ordering::Relaxed);
-        let is_shorter = self.database.metadata().is_ok_and(|found| found.len() < bytes_min);
-        if is_shorter { Err(FileAtPath::Overwritten) } else { Ok(()) }
     }
 
     /// The first file that is lost now, the files with data before the symlink.
     fn find_loss(&self) -> Option<Loss<'_>> {
         let wal_inode = *lock(&self.wal_inode);
+        let bytes_min = self.bytes_min.load(Ordering::Relaxed);
         let files = [
-            (LostFile::Database, Some(&self.database), Some(self.database_inode)),
-            (LostFile::Wal, Some(&self.wal), wal_inode),
-            (LostFile::Link, self.link.as_ref(), Some(self.database_inode)),
+            (LostFile::Database, Some(&self.database), Some(self.database_inode), bytes_min),
+            (LostFile::Wal, Some(&self.wal), wal_inode, 0),
+            (LostFile::Link, self.link.as_ref(), Some(self.database_inode), 0),
         ];
-        let moved = files.into_iter().find_map(|(file, path, inode)| {
+        let moved = files.into_iter().find_map(|(file, path, inode, bytes_min)| {
             let (path, inode) = (path?, inode?);
-            check_file(path, inode).err().map(|found| Loss { file, path, found })
+            check_file(path, inode, bytes_min).err().map(|found| Loss { file, path, found })
         });
-        let (file, path) = (LostFile::Database, &self.database);
-        moved.or_else(|| self.check_content().err().map(|found| Loss { file, path, found }))
+        let (file, path) = (LostFile::Database, self.database.as_path());
+        let damaged = |error: String| Loss { file, path, found: FileAtPath::Damaged(error) };
+        moved.or_else(|| lock(&self.damage).clone().map(damaged))
     }
 
     /// Records the write-ahead log that a new connection of the writer has opened. Errors:
@@ -287,11 +289,11 @@ impl FileIdentity {
     /// Whether a restart would find the write-ahead log in use, if there is one.
     fn has_wal_in_place(&self) -> bool {
         let inode = *lock(&self.wal_inode);
-        inode.is_none_or(|inode| check_file(&self.wal, inode).is_ok())
+        inode.is_none_or(|inode| check_file(&self.wal, inode, 0).is_ok())
     }
 
     fn is_database_replaced(&self) -> bool {
-        matches!(check_file(&self.database, self.database_inode), Err(FileAtPath::Another))
+        matches!(check_file(&self.database, self.database_inode, 0), Err(FileAtPath::Another))
     }
 
     /// What a person should do about a lost file. No advice here may lose data that only this
@@ -362,9 +364,10 @@ const PROVE: &str = "then prove the copies (`payfold log verify`; of claims `pay
     --connect`), and stop payfold only after that (docs/how-to/storage-trouble.md, \"A database \
     file is lost\")";
 
-fn check_file(path: &Path, open: Inode) -> Result<(), FileAtPath> {
-    match Inode::at(path) {
-        Ok(inode) if inode == open => Ok(()),
+fn check_file(path: &Path, open: Inode, bytes_min: u64) -> Result<(), FileAtPath> {
+    match path.metadata() {
+        Ok(found) if Inode::of(&found) == open && found.len() >= bytes_min => Ok(()),
+        Ok(found) if Inode::of(&found) == open => Err(FileAtPath::Overwritten),
         Ok(_) => Err(FileAtPath::Another),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(FileAtPath::Nothing),
         Err(error) => Err(FileAtPath::Unreadable(error)),

@@ -42,28 +42,33 @@ fn has_secret_of(a: &AccountEntry, b: &AccountEntry) -> bool {
 struct KeyUse<'a> {
     account: &'a Account,
     sign: &'a str,
-    is_public: bool,
     /// The places by which a notice names the account, with the account's own values. Empty if the
     /// signed text does not name it.
     names: Vec<(&'a Template, Vec<u8>)>,
 }
 
 impl KeyUse<'_> {
-    /// Whether no notice is for both accounts, because it names its account by a value that is not
-    /// the same for both. Where they are named at common places, the values there decide.
+    /// Whether notices name the two accounts by values that differ. Where they are named at common
+    /// places, the values there decide.
     fn is_apart_from(&self, other: &Self) -> bool {
-        if !self.is_public && self.account.merchant_code() == other.account.merchant_code() {
-            // `of_one_merchant` finds a common secret of these.
-            return true;
-        }
         let pairs = || self.names.iter().flat_map(|a| other.names.iter().map(move |b| (a, b)));
         let is_any_common = pairs().any(|(a, b)| a.0 == b.0);
         pairs().any(|(a, b)| (a.0 == b.0 || !is_any_common) && a.1 != b.1)
     }
 }
 
-/// Finds enabled accounts with a common key, where a notice can be for either.
-pub(super) fn of_two_accounts(accounts: &[Arc<Account>]) -> Vec<DirectoryProblem> {
+/// Finds enabled accounts with a common key, where a notice can be for either. Those that
+/// `of_one_merchant` finds are left out.
+pub(super) fn of_two_accounts(
+    accounts: &[Arc<Account>],
+    vault: &VaultDocument,
+) -> Vec<DirectoryProblem> {
+    let entry =
+        |account: &Account| vault.accounts.iter().find(|entry| entry.name() == account.name());
+    let is_found = |a: &Account, b: &Account| {
+        a.merchant_code() == b.merchant_code()
+            && entry(a).zip(entry(b)).is_some_and(|(a, b)| has_secret_of(a, b))
+    };
     let mut problems: Vec<DirectoryProblem> = Vec::new();
     let mut by_key: HashMap<&[u8], Vec<KeyUse<'_>>> = HashMap::new();
     for account in accounts.iter().filter(|account| account.is_enabled()) {
@@ -71,7 +76,7 @@ pub(super) fn of_two_accounts(accounts: &[Arc<Account>]) -> Vec<DirectoryProblem
             let others = by_key.entry(key).or_default();
             let of_another = others.iter().find(|other| {
                 let is_same = std::ptr::eq(other.account, found.account);
-                !(is_same || other.is_apart_from(&found))
+                !(is_same || other.is_apart_from(&found) || is_found(other.account, found.account))
             });
             // Two accounts get one problem, however many keys they share.
             if let Some(problem) = of_another.map(|other| problem(other, &found))
@@ -94,9 +99,7 @@ fn uses(account: &Account) -> Vec<(&[u8], KeyUse<'_>)> {
             ReadyKey::HmacSha256(_, secret) | ReadyKey::Shared(secret, _) => secret.expose(),
             ReadyKey::Public(key, _) => key.as_slice(),
         };
-        let is_public = matches!(ready, Some(ReadyKey::Public(..)));
-        let names = names_of(account, sign);
-        Some((key, KeyUse { account, sign: &sign.name, is_public, names }))
+        Some((key, KeyUse { account, sign: &sign.name, names: names_of(account, sign) }))
     });
     used.collect()
 }

@@ -13,7 +13,8 @@ use super::crypt::{KeyStrength, ReadyKey, UnfitKey, certificate_ends_s, decode_s
 use super::template_values::TemplateInputs;
 use crate::document::{AccountEntry, KeyEntry};
 use crate::identity::PrivateKey;
-use crate::keys::{Channel, KeyStage};
+use crate::key_window::KeyWindow;
+use crate::keys::Channel;
 use crate::scheme::call::rule::{CallKey, CallRule};
 use crate::scheme::compiled::Scheme;
 use crate::scheme::rules::SignRule;
@@ -34,12 +35,11 @@ pub(crate) struct SchemeKey {
 impl SchemeKey {
     /// Whether the key is valid at `now`.
     pub(crate) fn is_valid_at(&self, now: Time) -> bool {
-        self.is_of(KeyStage::ValidAt(now))
+        self.window().is_valid_at(now)
     }
 
-    /// Whether the key is in this part of its life.
-    pub(crate) fn is_of(&self, stage: KeyStage) -> bool {
-        stage.is_of(self.valid_from, self.valid_until)
+    pub(crate) fn window(&self) -> KeyWindow {
+        KeyWindow { begins: self.valid_from, ends: self.valid_until }
     }
 
     /// The partner's name for the key.
@@ -210,10 +210,6 @@ fn signing_keys(
     read.collect()
 }
 
-fn is_valid((from, until): (Time, Option<Time>), now: Time) -> bool {
-    from <= now && until.is_none_or(|until| now < until)
-}
-
 impl SchemeKeys {
     /// The validity of each key of our calls: from, until.
     pub(crate) fn call_times(&self) -> impl Iterator<Item = (Time, Option<Time>)> {
@@ -223,8 +219,10 @@ impl SchemeKeys {
 
     /// The keys of a call at `now`: of the valid keys those that became valid last.
     pub(crate) fn call_keys(&self, rule: &CallRule, now: Time) -> CallKeys<'_> {
-        let valid =
-            self.signing_keys.iter().filter(|k| is_valid((k.valid_from, k.valid_until), now));
+        let valid = self
+            .signing_keys
+            .iter()
+            .filter(|k| KeyWindow { begins: k.valid_from, ends: k.valid_until }.is_valid_at(now));
         // During a rotation two keys are valid. The newer one is used, because the older is about
         // to end.
         let private = valid.max_by_key(|key| key.valid_from);
@@ -248,7 +246,8 @@ impl SchemeKeys {
             CallKey::Shared | CallKey::Own => Channel::Create,
         };
         let valid = self.call_secrets.iter().filter(|key| {
-            key.channel == channel && is_valid((key.valid_from, key.valid_until), now)
+            key.channel == channel
+                && KeyWindow { begins: key.valid_from, ends: key.valid_until }.is_valid_at(now)
         });
         valid.max_by_key(|key| key.valid_from)
     }

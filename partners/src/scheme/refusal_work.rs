@@ -13,8 +13,9 @@ use super::signature_check::check_signature;
 use super::template::{Template, TemplateToken, TokenSource};
 use crate::directory::account::Account;
 use crate::directory::early_keys::EarlyKeys;
+use crate::key_window::early_begins;
 use crate::scheme::compiled::Scheme;
-use crate::scheme::keys::SchemeKeys;
+use crate::scheme::keys::{SchemeKey, SchemeKeys};
 use crate::scheme::rules::ITEM;
 use crate::signed_content::SignedContent;
 
@@ -70,10 +71,8 @@ impl RefusalWork {
         let by_sign = (0..scheme.signs.len()).map(|sign| {
             let most = keys().map(|keys| keys.most_at_once(sign)).max().unwrap_or(0);
             let key = keys().find_map(|keys| keys.keys.iter().find_map(|k| k.ready[sign].clone()));
-            let begins = |keys: &SchemeKeys| {
-                let fitting = keys.keys.iter().filter(|key| key.ready[sign].is_some());
-                fitting.map(|key| key.valid_from).collect::<Vec<_>>()
-            };
+            let begins =
+                |keys: &SchemeKeys| early_begins(&keys.keys, SchemeKey::window).collect::<Vec<_>>();
             let early = EarlyKeys::count(keys().map(begins));
             // A notice that names its key is checked with that key only.
             SignWork { keys_max: if names_key { most.min(1) } else { most }, early, key }

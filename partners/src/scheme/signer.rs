@@ -10,7 +10,8 @@ use super::crypt::SignAlgorithm;
 use super::message::TemplateContext;
 use super::refusal_work::TriedKeys;
 use crate::directory::account::Account;
-use crate::keys::KeyStage;
+use crate::key_window::tried_at;
+use crate::scheme::keys::SchemeKey;
 use crate::signed_content::SignedContent;
 
 /// The account and key that signed a notice.
@@ -23,12 +24,12 @@ pub(super) struct NoticeSigner {
     pub(super) signed_text: SignedContent,
 }
 
-/// Finds the key of this account and stage that signed the notice. `None` if the notice is not for
-/// this account or no key matches.
+/// Finds the key of this account that signed the notice. `None` if the notice is not for this
+/// account or no key matches.
 pub(super) fn find_account_signer(
     account: &Arc<Account>,
     bare: TemplateContext<'_>,
-    stage: KeyStage,
+    now: Time,
     tried: &mut TriedKeys,
 ) -> Option<NoticeSigner> {
     let scheme = bare.message.scheme();
@@ -45,12 +46,12 @@ pub(super) fn find_account_signer(
             let key_begins = None;
             return Some(NoticeSigner { account, key_id, key_begins, sign: place, signed_text });
         }
-        for key in keys.iter().filter(|key| key.is_of(stage)) {
+        for key in tried_at(keys, SchemeKey::window, now) {
             let is_wanted = wanted.as_ref().is_none_or(|id| id.as_deref() == Some(key.name()));
             let Some(ready) = key.ready[place].as_ref().filter(|_| is_wanted) else { continue };
             if let Some(signed_text) = tried.check(place, ready, bare) {
                 let (account, key_id) = (Arc::clone(account), key.id.clone());
-                let key_begins = stage.is_early().then_some(key.valid_from);
+                let key_begins = key.window().is_early_at(now).then_some(key.valid_from);
                 let signer = NoticeSigner { account, key_id, key_begins, sign: place, signed_text };
                 return Some(signer);
             }

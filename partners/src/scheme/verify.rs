@@ -23,7 +23,6 @@ use super::template_values::TemplateInputs;
 use crate::directory::Directory;
 use crate::directory::account::Account;
 use crate::directory::route::Route;
-use crate::keys::KeyStage;
 use crate::notice_content::{FaultKind, fault};
 use crate::profile::Profile;
 use crate::rejection::{RejectCode, Rejection};
@@ -32,10 +31,9 @@ use crate::scheme::rules::ForgedItemPolicy;
 use crate::verified::{UnsignedItems, VerifiedNotice, VerifiedRequest};
 
 /// The bytes that the items of one array may take in the log: each is stored with the whole body.
-const ITEMS_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// The bytes that the signature checks of one request may hash before the next item of its array is
-/// not read. One signature of a long text would otherwise be checked for each merchant that the
-/// items name.
+const ITEMS_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// The bytes that the signature checks of one request may hash before an item is verified. One
+/// signature of a long text would otherwise be checked for each merchant that the items name.
 const CHECKED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 impl Scheme {
@@ -87,7 +85,7 @@ impl Directory {
         }
         let (mut notices, mut unsigned) = (Vec::new(), Vec::new());
         for item in 0..items {
-            if verifier.checked_bytes > CHECKED_BYTES_MAX {
+            if notices.is_empty() && verifier.checked_bytes > CHECKED_BYTES_MAX {
                 return Err(too_complex("the array names too many merchants for its length"));
             }
             let place = scheme.items.as_ref().map(|_| item);
@@ -269,13 +267,7 @@ impl<'r> SchemeVerifier<'r> {
     fn find_signer(&mut self, item: Option<usize>) -> Option<FoundSigner> {
         let mut tried = TriedKeys::none(self.scheme);
         let accounts = candidate_accounts(self.route, &self.plain, self.nameless);
-        let by_stage = KeyStage::both(self.now).into_iter();
-        let by_stage = by_stage.flat_map(|stage| accounts.iter().map(move |one| (stage, one)));
-        for (stage, account) in by_stage {
-            let keys = &account.scheme_keys().keys;
-            if stage.is_early() && !keys.iter().any(|key| key.is_of(stage)) {
-                continue;
-            }
+        for account in accounts {
             let place = self.open(account);
             let Some(message) = self.opened[place].1.as_mut() else { continue };
             if let Some(item) = item {
@@ -283,7 +275,7 @@ impl<'r> SchemeVerifier<'r> {
             }
             let inputs = account.template_inputs();
             let bare = TemplateContext::without_key(message, &inputs);
-            if let Some(signer) = find_account_signer(account, bare, stage, &mut tried) {
+            if let Some(signer) = find_account_signer(account, bare, self.now, &mut tried) {
                 self.checked_bytes = self.checked_bytes.saturating_add(tried.bytes);
                 return Some(FoundSigner { signer, place });
             }

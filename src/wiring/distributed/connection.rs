@@ -119,13 +119,13 @@ fn kafka(settings: &Settings) -> anyhow::Result<KafkaSettings> {
     } else {
         refuse_password_without_user("kafka", &section.password_file)?;
     }
+    kafka.check().map_err(explain)?;
     if !kafka.is_encrypted() {
         refuse_unused_authorities("kafka", &section.ca_file)?;
         if kafka.login.is_some() && !settings.dev {
             return Err(open_password("kafka"));
         }
     }
-    kafka.check().map_err(explain)?;
     Ok(kafka)
 }
 
@@ -177,7 +177,7 @@ fn open_password(engine: &str) -> anyhow::Error {
         format!(
             "{engine}.username is set, and {engine}:// has no TLS: others could read the password"
         ),
-        format!("write {engine}+ssl://, and the authority of the certificates in {engine}.ca_file"),
+        format!("write {engine}+ssl:// and name the certificates' authority in {engine}.ca_file"),
     )
 }
 

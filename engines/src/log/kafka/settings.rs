@@ -93,8 +93,7 @@ const WITH_OWN_SETTING: [(&str, &str); 8] = [
     ("sasl.password", "kafka.password_file"),
 ];
 
-/// librdkafka settings that can't be set, because they switch off the check of the brokers'
-/// certificates.
+/// librdkafka settings of the check of the brokers' certificates, which can't be switched off.
 const CERTIFICATE_CHECKS: [&str; 2] =
     ["enable.ssl.certificate.verification", "ssl.endpoint.identification.algorithm"];
 
@@ -192,12 +191,15 @@ impl KafkaSettings {
                  remove it"
             ));
         }
-        let is_check = |(name, _): &&(String, String)| CERTIFICATE_CHECKS.contains(&&**name);
+        let is_check = |(name, value): &&(String, String)| {
+            let is_on = ["true", "https"].iter().any(|on| value.eq_ignore_ascii_case(on));
+            CERTIFICATE_CHECKS.contains(&&**name) && !is_on
+        };
         if let Some((name, _)) = self.client.iter().find(is_check) {
             return bad(format!(
-                "kafka.client.{name} can't be set, because another server could take a broker's \
-                 place: remove it, and name the authority of the brokers' certificates in \
-                 kafka.ca_file"
+                "kafka.client.{name} can't switch the check of certificates off, because another \
+                 server could take a broker's place: remove it, and name the authority of the \
+                 brokers' certificates in kafka.ca_file"
             ));
         }
         if self.tls && !self.is_encrypted() {
@@ -379,6 +381,10 @@ mod tests {
             settings.client = vec![(name.to_owned(), "none".to_owned())];
             let refused = settings.check().unwrap_err().to_string();
             assert!(refused.contains("in kafka.ca_file"), "{name}: {refused}");
+        }
+        for (name, value) in CERTIFICATE_CHECKS.into_iter().zip(["true", "HTTPS"]) {
+            settings.client = vec![(name.to_owned(), value.to_owned())];
+            assert_eq!(settings.check(), Ok(()), "{name}");
         }
         settings.client = vec![("socket.timeout.ms".to_owned(), "5000".to_owned())];
         assert_eq!(settings.check(), Ok(()));

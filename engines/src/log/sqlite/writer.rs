@@ -170,7 +170,8 @@ impl Writer {
             connection.prepare_cached("COMMIT")?.execute([])?;
             Ok(())
         };
-        write().map_err(seam_error)?;
+        let written = write().inspect_err(|error| self.shared.files.record_error(error));
+        written.map_err(seam_error)?;
         assert!(connection.is_autocommit(), "a committed group leaves no transaction open");
         let grew = heads.iter().zip(&self.heads).all(|(new, old)| new >= old);
         assert!(grew, "positions only grow");

@@ -252,7 +252,7 @@ fn an_array_of_strangers_costs_no_more_checks_than_its_length_allows() {
     };
     assert_eq!(cost(100, 0), ("unauthenticated".to_owned(), 100));
     // Each item would be stored with the whole body.
-    assert_eq!(cost(70, 1_000_000), ("too_complex".to_owned(), 0));
+    assert_eq!(cost(300, 1_000_000), ("too_complex".to_owned(), 0));
     let (said, checks) = cost(66, 950_000);
     assert_eq!(said, "too_complex");
     assert_eq!(checks, 18, "16 MiB of a body of 0.95 MB");
