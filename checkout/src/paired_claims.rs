@@ -13,7 +13,6 @@ use payfold_engines::orders::sqlite::PairedClaims;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::position::Position;
 use payfold_schemas::record::{Parts, Record, decode_intake};
-use payfold_schemas::time::Time;
 
 /// How many of the newest create requests of a partition are looked up. An old copy of the claims
 /// lacks the newest ones, so a few would be enough. More are looked up because claims and create
@@ -99,12 +98,11 @@ async fn warn_of_lost_end(log: &SqliteLog, claims: &PairedClaims) -> Result<(), 
         let after = Position { partition: extent.partition, offset };
         last.extend(log.read_after(Topic::Intake, after, NEWEST as usize).await?);
     }
-    let newest = |records: &mut dyn Iterator<Item = &[u8]>| -> Option<Time> {
-        records.filter_map(|record| Some(decode_intake(record).ok()?.received_at())).max()
-    };
-    let ends = newest(&mut last.iter().map(|record| record.value.as_slice()));
+    let received_at = |record: &[u8]| Some(decode_intake(record).ok()?.received_at());
+    let ends = last.iter().filter_map(|record| received_at(&record.value)).max();
     let claimed = claims.newest(NEWEST)?;
-    let Some(claimed) = newest(&mut claimed.iter().map(Vec::as_slice)) else { return Ok(()) };
+    let claimed = claimed.iter().filter_map(|record| received_at(record)).max();
+    let Some(claimed) = claimed else { return Ok(()) };
     let is_lost = match ends {
         Some(ends) => claimed > ends.plus_ms(IN_FLIGHT_MS_MAX),
         None => last.is_empty(),

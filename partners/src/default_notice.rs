@@ -8,8 +8,7 @@
 //!
 //! Tried are the accounts with the notice's merchantCode, or the route's first if it names none
 //! (`Directory::candidates`), with their keys that are valid now, and then with those that are not
-//! valid yet. An absent field is signed as an
-//! empty text.
+//! valid yet. An absent field is signed as an empty text.
 //!
 //! The content of a signed notice is strict. Fields are checked in the order of the contract's
 //! table, and the first fault is returned. Ingest checks the time, the fold checks the order.

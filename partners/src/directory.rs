@@ -5,7 +5,7 @@
 
 pub(crate) mod account;
 mod by_merchant;
-pub(crate) mod early_keys;
+pub(crate) mod key_count;
 pub(crate) mod problem;
 pub(crate) mod route;
 mod shared_keys;
@@ -20,12 +20,12 @@ use payfold_schemas::sealed::Delivery;
 use payfold_schemas::time::Time;
 
 use self::account::account;
-use crate::directory::early_keys::EarlyKeys;
+use crate::directory::key_count::KeyCount;
 use crate::directory::route::Route;
 use crate::document::VaultDocument;
 use crate::field::Field;
 use crate::key_window::early_begins;
-use crate::keys::Key;
+use crate::keys::{Key, KeySet};
 use crate::limits::BodyLimits;
 use crate::mac::MacKey;
 use crate::notice::Notice;
@@ -39,14 +39,12 @@ pub use self::problem::DirectoryProblem;
 pub use self::route::UNNAMED_TRIED_MAX;
 
 /// The fewest HMACs that a refusal computes, so that its time does not reveal which accounts exist.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct HmacCost {
     /// For a notice that names a merchant.
-    named: usize,
+    named: KeyCount,
     /// For a notice that names none.
-    unnamed: usize,
-    named_early: EarlyKeys,
-    unnamed_early: EarlyKeys,
+    unnamed: KeyCount,
 }
 
 /// The shipped default profile: compiled once, not for each directory.
@@ -127,12 +125,7 @@ impl Directory {
             partners: HashMap::new(),
             unknown: Route::default(),
             shared_schemes: Vec::new(),
-            work: HmacCost {
-                named: 1,
-                unnamed: 1,
-                named_early: EarlyKeys::default(),
-                unnamed_early: EarlyKeys::default(),
-            },
+            work: HmacCost::default(),
             default_profile: DEFAULT.clone(),
             dummy_key: MacKey::new(&[]),
         }
@@ -195,11 +188,10 @@ impl Directory {
         let route = self.route(route_partner);
         let name = notice.signing_value(Field::MerchantCode).unwrap_or_default();
         if name.trim().is_empty() {
-            let hmacs_min = self.work.unnamed + self.work.unnamed_early.most_at(now);
+            let hmacs_min = self.work.unnamed.most_at(now).max(1);
             return Candidates { accounts: route.unnamed(), hmacs_min };
         }
-        let hmacs_min = self.work.named + self.work.named_early.most_at(now);
-        Candidates { accounts: route.named(name), hmacs_min }
+        Candidates { accounts: route.named(name), hmacs_min: self.work.named.most_at(now).max(1) }
     }
 
     /// The enabled accounts of the default scheme with this merchantCode, at any partner.
@@ -230,22 +222,17 @@ impl Directory {
     }
 
     fn work_of_routes(&self) -> HmacCost {
-        let hmacs = |accounts: &[Arc<Account>]| -> usize {
-            accounts.iter().map(|account| account.keys().valid_at_once_max()).sum()
+        let mut cost = HmacCost::default();
+        let add = |count: &mut KeyCount, accounts: &[Arc<Account>]| {
+            let keys = || accounts.iter().map(|account| account.keys());
+            let early = keys().flat_map(|keys| early_begins(keys.keys(), Key::window));
+            count.add(keys().map(KeySet::valid_at_once_max).sum(), early);
         };
-        let begins = |accounts: &'_ [Arc<Account>]| -> Vec<Time> {
-            let keys = accounts.iter().map(|account| account.keys().keys());
-            keys.flat_map(|keys| early_begins(keys, Key::window)).collect()
-        };
-        let routes = || self.partners.values().chain([&self.shared]);
-        let named = || routes().flat_map(|route| route.by_merchant.values());
-        let unnamed = || routes().map(Route::unnamed);
-        HmacCost {
-            named: named().map(|list| hmacs(list)).max().unwrap_or(0).max(1),
-            unnamed: unnamed().map(hmacs).max().unwrap_or(0).max(1),
-            named_early: EarlyKeys::count(named().map(|list| begins(list))),
-            unnamed_early: EarlyKeys::count(unnamed().map(begins)),
+        for route in self.partners.values().chain([&self.shared]) {
+            route.by_merchant.values().for_each(|accounts| add(&mut cost.named, accounts));
+            add(&mut cost.unnamed, route.unnamed());
         }
+        cost
     }
 
     /// The request and body of a record as received, unsealed if necessary. `account` is
@@ -267,8 +254,8 @@ impl Directory {
         self.shared_schemes.iter().map(AsRef::as_ref).take(SHARED_SCHEMES_MAX)
     }
 
-    /// The partners with such a scheme that are refused on the shared path, because it
-    /// tries no more.
+    /// The partners with such a scheme that are refused on the shared path, because it tries no
+    /// more.
     pub fn left_out_of_shared_path(&self) -> Vec<&str> {
         self.shared_schemes.iter().map(AsRef::as_ref).skip(SHARED_SCHEMES_MAX).collect()
     }

@@ -15,7 +15,8 @@ use payfold_schemas::time::Time;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::ClientCertificate;
-use crate::keys::{Channel, Key, KeyError, KeySet, covered_until, is_valid_after};
+use crate::key_window::KeyWindow;
+use crate::keys::{Channel, Key, KeyError, KeySet, covered_until};
 use crate::scheme::crypt::certificate_ends_s;
 use crate::secret::{SECRET_BYTES_LEAST, Secret};
 use crate::shops::entry::ShopEntry;
@@ -290,12 +291,16 @@ impl KeyEntry {
 
     /// Whether the key is valid at `now`.
     pub fn is_valid_at(&self, now: Time) -> bool {
-        self.valid_from <= now && self.ends().is_none_or(|until| now < until)
+        self.window().is_valid_at(now)
     }
 
     /// Whether the key is valid at some time from `now` on.
     pub fn is_valid_after(&self, now: Time) -> bool {
-        is_valid_after((self.valid_from, self.ends()), now)
+        self.window().is_valid_after(now)
+    }
+
+    fn window(&self) -> KeyWindow {
+        KeyWindow { begins: self.valid_from, ends: self.ends() }
     }
 
     /// Ends the key at `at`, but never later than before, and never before it begins. Returns its

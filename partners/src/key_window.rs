@@ -19,14 +19,15 @@ impl KeyWindow {
         self.begins <= now && self.ends.is_none_or(|ends| now < ends)
     }
 
-    /// Whether the key is not valid yet at `now`, and will be.
-    pub(crate) fn is_early_at(self, now: Time) -> bool {
-        now < self.begins && self.is_ever_valid()
+    /// Whether the key is valid at some time from `from` on: it may end before it begins, or have
+    /// ended.
+    pub(crate) fn is_valid_after(self, from: Time) -> bool {
+        self.ends.is_none_or(|ends| ends > self.begins.max(from))
     }
 
-    /// A key that is retired before it begins is never valid.
-    fn is_ever_valid(self) -> bool {
-        self.ends.is_none_or(|ends| self.begins < ends)
+    /// Whether the key is not valid yet at `now`, and will be.
+    pub(crate) fn is_early_at(self, now: Time) -> bool {
+        now < self.begins && self.is_valid_after(now)
     }
 }
 
@@ -55,5 +56,5 @@ pub(crate) fn early_begins<K>(
     window: impl Fn(&K) -> KeyWindow,
 ) -> impl Iterator<Item = Time> {
     let windows = last(keys).iter().map(window);
-    windows.filter(|window| window.is_ever_valid()).map(|window| window.begins)
+    windows.filter(|window| window.is_valid_after(window.begins)).map(|window| window.begins)
 }

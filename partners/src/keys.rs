@@ -85,8 +85,7 @@ impl Channel {
 pub struct Key {
     id: KeyId,
     channel: Channel,
-    valid_from: Time,
-    valid_until: Option<Time>,
+    window: KeyWindow,
     mac: MacKey,
     /// The secret of a key that decrypts, or the PEM of a private key; `None` for an HMAC key, of
     /// which only the keyed state is kept.
@@ -223,7 +222,8 @@ impl Key {
         let mac = MacKey::new(secret.expose());
         let is_used_itself = matches!(channel, Channel::Unwrap | Channel::Sign | Channel::Tls);
         let secret = is_used_itself.then(|| secret.clone());
-        Ok(Self { id, channel, valid_from, valid_until, mac, secret })
+        let window = KeyWindow { begins: valid_from, ends: valid_until };
+        Ok(Self { id, channel, window, mac, secret })
     }
 
     /// The key's id.
@@ -238,21 +238,21 @@ impl Key {
 
     /// The beginning of its validity, inclusive.
     pub fn valid_from(&self) -> Time {
-        self.valid_from
+        self.window.begins
     }
 
     /// The end of its validity, exclusive; `None` if it has none.
     pub fn valid_until(&self) -> Option<Time> {
-        self.valid_until
+        self.window.ends
     }
 
     /// Whether the key is valid at `now`.
     pub fn is_valid_at(&self, now: Time) -> bool {
-        self.window().is_valid_at(now)
+        self.window.is_valid_at(now)
     }
 
     pub(crate) fn window(&self) -> KeyWindow {
-        KeyWindow { begins: self.valid_from, ends: self.valid_until }
+        self.window
     }
 
     /// Whether the key has signed a text.
@@ -286,7 +286,7 @@ impl KeySet {
             }
             // The number of valid keys grows only where a key begins, so only those times are
             // checked.
-            let at = key.valid_from;
+            let at = key.window.begins;
             let count = keys.iter().filter(|other| other.is_valid_at(at)).count();
             if count > VALID_KEYS_MAX {
                 return Err(KeyError::TooMany { count, at });
@@ -304,14 +304,14 @@ impl KeySet {
     /// The key to sign with at `now`: the valid key with the latest beginning.
     pub(crate) fn signing_key(&self, now: Time) -> Option<&Key> {
         let valid = self.keys.iter().filter(|key| key.is_valid_at(now));
-        valid.max_by_key(|key| key.valid_from)
+        valid.max_by_key(|key| key.window.begins)
     }
 
     /// The newest key that began after the key of this id and is valid at `now`. If there is one,
     /// the key of this id is the old key of a rotation.
     pub fn replacement_of(&self, id: &KeyId, now: Time) -> Option<&Key> {
-        let begun = self.keys.iter().find(|key| key.id == *id)?.valid_from;
-        self.signing_key(now).filter(|newest| newest.valid_from > begun)
+        let begun = self.keys.iter().find(|key| key.id == *id)?.window.begins;
+        self.signing_key(now).filter(|newest| newest.window.begins > begun)
     }
 
     /// The time until which some key is valid without a gap, from `now` on: `now` itself if no key
@@ -319,7 +319,7 @@ impl KeySet {
     pub fn covered_until(&self, now: Time) -> Option<Time> {
         covered_until(now, |at| {
             let valid = self.keys.iter().filter(|key| key.is_valid_at(at));
-            valid.map(|key| key.valid_until).collect()
+            valid.map(|key| key.window.ends).collect()
         })
     }
 
@@ -357,12 +357,6 @@ pub(crate) fn covered_until<F: Fn(Time) -> Vec<Option<Time>>>(
         }
         covered = furthest;
     }
-}
-
-/// Whether a key of this window is valid at some time from `from` on: it may end before it begins,
-/// or have ended.
-pub(crate) fn is_valid_after((begins, ends): (Time, Option<Time>), from: Time) -> bool {
-    ends.is_none_or(|ends| ends > begins.max(from))
 }
 
 #[cfg(test)]

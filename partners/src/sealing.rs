@@ -18,8 +18,9 @@ use payfold_schemas::sealed::{self, Delivery};
 use payfold_schemas::time::Time;
 use zeroize::Zeroizing;
 
-use crate::document::AccountEntry;
-use crate::keys::{Channel, is_valid_after};
+use crate::document::{AccountEntry, KeyEntry};
+use crate::key_window::KeyWindow;
+use crate::keys::Channel;
 use crate::mac::MacKey;
 use crate::secret::Secret;
 
@@ -34,8 +35,7 @@ const PURPOSE: &[u8] = b"payfold.body.v1\0";
 #[derive(Clone)]
 pub struct BodyKey {
     id: KeyId,
-    valid_from: Time,
-    valid_until: Option<Time>,
+    window: KeyWindow,
     mac: MacKey,
 }
 
@@ -74,12 +74,8 @@ pub enum SealError {
 
 impl BodyKey {
     /// A key with its id and validity.
-    pub fn new(
-        id: KeyId,
-        secret: &Secret,
-        (valid_from, valid_until): (Time, Option<Time>),
-    ) -> Self {
-        Self { id, valid_from, valid_until, mac: MacKey::new(secret.expose()) }
+    pub(crate) fn new(id: KeyId, secret: &Secret, window: KeyWindow) -> Self {
+        Self { id, window, mac: MacKey::new(secret.expose()) }
     }
 
     /// The key's id, which is stored beside the bytes that the key sealed.
@@ -151,10 +147,12 @@ impl BodyKeys {
     /// The body keys of an account in the vault.
     pub fn of(entry: &AccountEntry) -> Self {
         let of_bodies = entry.keys.iter().filter(|key| key.channel == Channel::Body);
-        let mut keys: Vec<_> = of_bodies
-            .map(|key| BodyKey::new(key.id.clone(), &key.secret, (key.valid_from, key.valid_until)))
-            .collect();
-        keys.sort_by_key(|key| std::cmp::Reverse(key.valid_from));
+        let read = |key: &KeyEntry| {
+            let window = KeyWindow { begins: key.valid_from, ends: key.valid_until };
+            BodyKey::new(key.id.clone(), &key.secret, window)
+        };
+        let mut keys: Vec<_> = of_bodies.map(read).collect();
+        keys.sort_by_key(|key| std::cmp::Reverse(key.window.begins));
         let erased = entry.erased.iter().map(|erased| (erased.key_id.clone(), erased.at)).collect();
         Self { keys, erased }
     }
@@ -162,18 +160,14 @@ impl BodyKeys {
     /// The key that seals notices at `now`: the valid key with the latest beginning. `None` if
     /// notices are stored unsealed.
     pub fn sealing(&self, now: Time) -> Option<&BodyKey> {
-        let counts =
-            |key: &&BodyKey| key.valid_from <= now && key.valid_until.is_none_or(|end| now < end);
-        self.keys.iter().find(counts)
+        self.keys.iter().find(|key| key.window.is_valid_at(now))
     }
 
     /// Whether notices are sealed at `now`, and no key that goes on begins in the next month.
     pub fn lacks_next(&self, now: Time) -> bool {
         let next = Month::of(now).next();
-        let begins = |key: &BodyKey| {
-            let window = (key.valid_from, key.valid_until);
-            Month::of(key.valid_from) == next && is_valid_after(window, now)
-        };
+        let begins =
+            |key: &BodyKey| Month::of(key.window.begins) == next && key.window.is_valid_after(now);
         self.sealing(now).is_some() && !self.keys.iter().any(begins)
     }
 
@@ -240,7 +234,11 @@ mod tests {
 
     fn key(id: &str, from: i64, until: Option<i64>) -> BodyKey {
         let secret = Secret::from_bytes(format!("hush, the secret of the key {id}").into_bytes());
-        BodyKey::new(KeyId::parse(id).unwrap(), &secret, (at(from), until.map(at)))
+        BodyKey::new(
+            KeyId::parse(id).unwrap(),
+            &secret,
+            KeyWindow { begins: at(from), ends: until.map(at) },
+        )
     }
 
     fn keys() -> BodyKeys {

@@ -103,9 +103,9 @@ impl Account {
     /// The earliest time after `now` at which the keys or the client certificate of its calls
     /// change.
     pub(crate) fn calls_change_after(&self, now: Time) -> Option<Time> {
-        let shown = self.tls_keys.keys().iter().map(|key| (key.valid_from(), key.valid_until()));
-        let times = self.scheme_keys.call_times().chain(shown);
-        let times = times.flat_map(|(from, until)| [Some(from), until]).flatten();
+        let shown = self.tls_keys.keys().iter().map(Key::window);
+        let windows = self.scheme_keys.call_windows().chain(shown);
+        let times = windows.flat_map(|window| [Some(window.begins), window.ends]).flatten();
         times.filter(|at| *at > now).min()
     }
 

@@ -221,9 +221,9 @@ fn try_key(
 ) -> SignatureAttempt {
     let context = TemplateContext { secret: ready.secret(), ..bare };
     let received = claimed(sign, context);
-    let state = if now < key.valid_from {
+    let state = if now < key.window.begins {
         " (not valid yet)"
-    } else if key.valid_until.is_some_and(|until| now >= until) {
+    } else if key.window.ends.is_some_and(|until| now >= until) {
         " (no longer valid)"
     } else {
         ""

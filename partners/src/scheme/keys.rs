@@ -26,8 +26,7 @@ pub(crate) struct SchemeKey {
     pub(crate) id: KeyId,
     /// The partner's name for the key, if it differs from its id.
     pub(crate) serial: Option<String>,
-    pub(crate) valid_from: Time,
-    pub(crate) valid_until: Option<Time>,
+    pub(crate) window: KeyWindow,
     /// By `[[sign]]` block; `None` where the key does not fit.
     pub(crate) ready: Vec<Option<ReadyKey>>,
 }
@@ -35,11 +34,11 @@ pub(crate) struct SchemeKey {
 impl SchemeKey {
     /// Whether the key is valid at `now`.
     pub(crate) fn is_valid_at(&self, now: Time) -> bool {
-        self.window().is_valid_at(now)
+        self.window.is_valid_at(now)
     }
 
     pub(crate) fn window(&self) -> KeyWindow {
-        KeyWindow { begins: self.valid_from, ends: self.valid_until }
+        self.window
     }
 
     /// The partner's name for the key.
@@ -71,8 +70,7 @@ pub struct SchemeKeys {
 #[derive(Clone, Debug)]
 struct CallSecret {
     channel: Channel,
-    valid_from: Time,
-    valid_until: Option<Time>,
+    window: KeyWindow,
     secret: Secret,
     /// The partner's name for the key.
     name: String,
@@ -81,8 +79,7 @@ struct CallSecret {
 /// A private key of our calls.
 #[derive(Clone, Debug)]
 struct CallSigningKey {
-    valid_from: Time,
-    valid_until: Option<Time>,
+    window: KeyWindow,
     key: Arc<PrivateKey>,
     name: String,
 }
@@ -172,16 +169,15 @@ fn call_secrets(entry: &AccountEntry, notices: &[SchemeKey]) -> Vec<CallSecret> 
     let of_creates = entry.keys.iter().filter(|key| key.channel == Channel::Create).cloned();
     let own = of_creates.map(|key| {
         let name = key.serial.unwrap_or_else(|| key.id.to_string());
-        let KeyEntry { channel, valid_from, valid_until, secret, .. } = key;
-        CallSecret { channel, valid_from, valid_until, secret, name }
+        let window = KeyWindow { begins: key.valid_from, ends: key.valid_until };
+        CallSecret { channel: key.channel, window, secret: key.secret, name }
     });
     // A public key verifies notices; it can't authenticate us.
     let shared = |key: &SchemeKey| {
         let secret = key.ready.iter().flatten().find_map(ReadyKey::secret)?;
         let secret = Secret::from_bytes(secret.to_vec());
-        let (valid_from, valid_until) = (key.valid_from, key.valid_until);
-        let name = key.name().to_owned();
-        Some(CallSecret { channel: Channel::Ipn, valid_from, valid_until, secret, name })
+        let (window, name) = (key.window, key.name().to_owned());
+        Some(CallSecret { channel: Channel::Ipn, window, secret, name })
     };
     own.chain(notices.iter().filter_map(shared)).collect()
 }
@@ -203,29 +199,26 @@ fn signing_keys(
                 other.name()
             )));
         }
-        let KeyEntry { valid_from, valid_until, .. } = *entry;
+        let window = KeyWindow { begins: entry.valid_from, ends: entry.valid_until };
         let name = entry.serial.clone().unwrap_or_else(|| entry.id.to_string());
-        Ok(CallSigningKey { valid_from, valid_until, key: Arc::new(key), name })
+        Ok(CallSigningKey { window, key: Arc::new(key), name })
     });
     read.collect()
 }
 
 impl SchemeKeys {
-    /// The validity of each key of our calls: from, until.
-    pub(crate) fn call_times(&self) -> impl Iterator<Item = (Time, Option<Time>)> {
-        let signing_keys = self.signing_keys.iter().map(|key| (key.valid_from, key.valid_until));
-        self.call_secrets.iter().map(|key| (key.valid_from, key.valid_until)).chain(signing_keys)
+    /// When the keys of our calls are valid.
+    pub(crate) fn call_windows(&self) -> impl Iterator<Item = KeyWindow> {
+        let signing_keys = self.signing_keys.iter().map(|key| key.window);
+        self.call_secrets.iter().map(|key| key.window).chain(signing_keys)
     }
 
     /// The keys of a call at `now`: of the valid keys those that became valid last.
     pub(crate) fn call_keys(&self, rule: &CallRule, now: Time) -> CallKeys<'_> {
-        let valid = self
-            .signing_keys
-            .iter()
-            .filter(|k| KeyWindow { begins: k.valid_from, ends: k.valid_until }.is_valid_at(now));
+        let valid = self.signing_keys.iter().filter(|key| key.window.is_valid_at(now));
         // During a rotation two keys are valid. The newer one is used, because the older is about
         // to end.
-        let private = valid.max_by_key(|key| key.valid_from);
+        let private = valid.max_by_key(|key| key.window.begins);
         let shared = self.call_secret(rule.key, now);
         let serial = match rule.signs_with() {
             Some(_) => private.map(|key| key.name.as_str()),
@@ -245,11 +238,8 @@ impl SchemeKeys {
             CallKey::Shared if !has_own => Channel::Ipn,
             CallKey::Shared | CallKey::Own => Channel::Create,
         };
-        let valid = self.call_secrets.iter().filter(|key| {
-            key.channel == channel
-                && KeyWindow { begins: key.valid_from, ends: key.valid_until }.is_valid_at(now)
-        });
-        valid.max_by_key(|key| key.valid_from)
+        let of_channel = self.call_secrets.iter().filter(|key| key.channel == channel);
+        of_channel.filter(|key| key.window.is_valid_at(now)).max_by_key(|key| key.window.begins)
     }
 }
 
@@ -258,7 +248,7 @@ fn prepare_key(
     key: &KeyEntry,
     strength: KeyStrength,
 ) -> Result<SchemeKey, SchemeKeyError> {
-    let KeyEntry { id, serial, secret, valid_from, valid_until, .. } = key;
+    let KeyEntry { id, serial, secret, .. } = key;
     let named = |unfit: UnfitKey| SchemeKeyError(format!("key {id} {unfit}"));
     let secret = decode_secret(secret, scheme.key.encoding, &scheme.key.prefix).map_err(named)?;
     let of = |sign: &SignRule| ReadyKey::new(sign.algorithm, secret.clone(), strength);
@@ -273,12 +263,7 @@ fn prepare_key(
     // A certificate is valid until its notAfter.
     let ends =
         certificate_ends_s(secret.expose()).map(|s| Time::from_unix_ms(s.saturating_mul(1_000)));
-    let valid_until = (*valid_until).into_iter().chain(ends).min();
-    Ok(SchemeKey {
-        id: id.clone(),
-        serial: serial.clone(),
-        valid_from: *valid_from,
-        valid_until,
-        ready,
-    })
+    let ends = key.valid_until.into_iter().chain(ends).min();
+    let window = KeyWindow { begins: key.valid_from, ends };
+    Ok(SchemeKey { id: id.clone(), serial: serial.clone(), window, ready })
 }

@@ -12,7 +12,7 @@ use super::message::TemplateContext;
 use super::signature_check::check_signature;
 use super::template::{Template, TemplateToken, TokenSource};
 use crate::directory::account::Account;
-use crate::directory::early_keys::EarlyKeys;
+use crate::directory::key_count::KeyCount;
 use crate::key_window::early_begins;
 use crate::scheme::compiled::Scheme;
 use crate::scheme::keys::{SchemeKey, SchemeKeys};
@@ -27,10 +27,8 @@ pub(crate) struct RefusalWork {
 
 #[derive(Debug, Default)]
 struct SignWork {
-    /// The most keys that one account has for this `[[sign]]` at the same time.
-    keys_max: usize,
-    /// The keys of one account that are not valid yet.
-    early: EarlyKeys,
+    /// The keys that one account has for this `[[sign]]`.
+    keys: KeyCount,
     /// A key of some account, used for the checks that are made only for their time.
     key: Option<ReadyKey>,
 }
@@ -69,25 +67,22 @@ impl RefusalWork {
         let keys = || accounts.iter().map(|account| account.scheme_keys());
         let names_key = scheme.key.id.is_some();
         let by_sign = (0..scheme.signs.len()).map(|sign| {
-            let most = keys().map(|keys| keys.most_at_once(sign)).max().unwrap_or(0);
             let key = keys().find_map(|keys| keys.keys.iter().find_map(|k| k.ready[sign].clone()));
-            let begins =
-                |keys: &SchemeKeys| early_begins(&keys.keys, SchemeKey::window).collect::<Vec<_>>();
-            let early = EarlyKeys::count(keys().map(begins));
+            let mut count = KeyCount::default();
+            keys().for_each(|keys| {
+                count.add(keys.most_at_once(sign), early_begins(&keys.keys, SchemeKey::window));
+            });
             // A notice that names its key is checked with that key only.
-            SignWork { keys_max: if names_key { most.min(1) } else { most }, early, key }
+            SignWork { keys: if names_key { count.of_named_key() } else { count }, key }
         });
         Self { by_sign: by_sign.collect() }
     }
 
     /// Makes the checks that `tried` lacks at `now` and discards their results.
     pub(crate) fn spend(&self, tried: &mut TriedKeys, bare: TemplateContext<'_>, now: Time) {
-        let names_key = bare.message.scheme().key.id.is_some();
         for (sign, work) in self.by_sign.iter().enumerate() {
             let Some(key) = &work.key else { continue };
-            let early = work.early.most_at(now);
-            let all = work.keys_max + if names_key { early.min(1) } else { early };
-            while tried.by_sign[sign] < all {
+            while tried.by_sign[sign] < work.keys.most_at(now) {
                 // Without black_box the compiler may drop a check because its result is not used.
                 std::hint::black_box(tried.check(sign, key, bare));
             }
@@ -100,7 +95,7 @@ impl SchemeKeys {
     fn most_at_once(&self, sign: usize) -> usize {
         let fitting = || self.keys.iter().filter(|key| key.ready[sign].is_some());
         // The number of valid keys grows only when a key becomes valid.
-        let begins = fitting().map(|key| key.valid_from);
+        let begins = fitting().map(|key| key.window.begins);
         let count = |at: Time| fitting().filter(|key| key.is_valid_at(at)).count();
         begins.map(count).max().unwrap_or(0)
     }

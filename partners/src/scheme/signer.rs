@@ -51,7 +51,7 @@ pub(super) fn find_account_signer(
             let Some(ready) = key.ready[place].as_ref().filter(|_| is_wanted) else { continue };
             if let Some(signed_text) = tried.check(place, ready, bare) {
                 let (account, key_id) = (Arc::clone(account), key.id.clone());
-                let key_begins = key.window().is_early_at(now).then_some(key.valid_from);
+                let key_begins = key.window.is_early_at(now).then_some(key.window.begins);
                 let signer = NoticeSigner { account, key_id, key_begins, sign: place, signed_text };
                 return Some(signer);
             }

@@ -203,11 +203,9 @@ impl KafkaSettings {
             ));
         }
         if self.tls && !self.is_encrypted() {
-            return bad(
-                "kafka.client.security.protocol takes the TLS of kafka+ssl:// away: remove \
-                        it, or write kafka://"
-                    .to_owned(),
-            );
+            let text = "kafka.client.security.protocol takes the TLS of kafka+ssl:// away: remove \
+                it, or write kafka://";
+            return bad(text.to_owned());
         }
         let own =
             |(name, _): &(String, String)| WITH_OWN_SETTING.iter().find(|(other, _)| name == other);

@@ -70,6 +70,13 @@ fn describe_notice(notice: &VerifiedNotice, now: Time) -> String {
 fn describe_meaning(notice: &VerifiedNotice, now: Time) -> String {
     let signed =
         if notice.is_unsigned() { "not signed, which the profile accepts" } else { "signed" };
+    if let Some(begins) = notice.key_begins() {
+        return format!(
+            "{signed}, but key {} is valid from {begins} only: kept in quarantine, and answered \
+             503, so that it comes again",
+            notice.key_id()
+        );
+    }
     let mapped = match notice.content() {
         Ok(NoticeContent::Ignored) => return format!("{signed}: acknowledged and ignored"),
         Ok(NoticeContent::NoOrder) => {
@@ -81,13 +88,6 @@ fn describe_meaning(notice: &VerifiedNotice, now: Time) -> String {
     let outside = mapped.timestamp.and_then(|time| notice.profile().time().judge(time, now).err());
     if let Some(outside) = outside {
         return format!("{signed}, but stale: {outside}");
-    }
-    if let Some(begins) = notice.key_begins() {
-        return format!(
-            "{signed}, but key {} is valid from {begins} only: kept in quarantine, and answered \
-             503, so that it comes again",
-            notice.key_id()
-        );
     }
     format!(
         "{signed}: {} of order {}, ref {}, {} {}{}",

@@ -307,7 +307,7 @@ fn signer(account: &Account, now: Time) -> Result<(&SignRule, SharedKey<'_>), Si
         let valid = account.scheme_keys().keys.iter().filter(|key| key.is_valid_at(now));
         let shared = valid.filter_map(|key| {
             let ready = key.ready[number].as_ref().filter(|ready| ready.secret().is_some())?;
-            Some((key.valid_from, SharedKey { ready, name: key.name() }))
+            Some((key.window.begins, SharedKey { ready, name: key.name() }))
         });
         match shared.max_by_key(|(from, _)| *from) {
             Some((_, key)) => return Ok((sign, key)),
