@@ -26,7 +26,9 @@ pub(crate) use demo::{DemoCommand, DemoIpnArgs, DemoPayArgs};
 pub(crate) use keys::{
     AccountCommand, AccountSetArgs, KeyAddArgs, KeyCommand, KeyRetireArgs, ShopAddArgs, ShopCommand,
 };
-pub(crate) use log::{AcceptLostClaimsArgs, ChainArgs, LogCommand, ParkArgs, VerifyArgs};
+pub(crate) use log::{
+    AcceptLostClaimsArgs, BaselineArgs, ChainArgs, LogCommand, ParkArgs, VerifyArgs,
+};
 pub(crate) use partner::{
     DraftArgs, ExplainArgs, NewPartnerArgs, PartnerCommand, ProfileArgs, PromoteTo, RecordLineKind,
     RecordsArgs, VectorsArgs,

@@ -25,6 +25,7 @@ use payfold_projector::rebuild::supervisor::Supervisor;
 use payfold_reconcile::service::ReconcileService;
 use payfold_sandbox::{Sandbox, SandboxError, SandboxSettings};
 use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::record_mac::Writer;
 use payfold_verify::damage::LogVerifier;
 use payfold_views::reader::Reader;
 use tokio::sync::{mpsc, watch};
@@ -60,8 +61,8 @@ pub(crate) struct AdminServices {
 impl Assembly<'_> {
     pub(crate) fn ingest(&self, storage: &Arc<StorageHealth>) -> anyhow::Result<Ingest> {
         let settings = &self.opened.settings.ingest;
-        let (log, clock) =
-            (Arc::clone(&self.opened.engines()?.log), Arc::clone(&self.opened.clock));
+        let log = self.opened.engines()?.log_of(Writer::Ingest);
+        let clock = Arc::clone(&self.opened.clock);
         Ok(Ingest {
             intake: Intake::new(log, Arc::clone(&clock), Arc::clone(storage)),
             clock,
@@ -152,7 +153,7 @@ impl Assembly<'_> {
             ..Default::default()
         };
         let engines = self.opened.engines()?;
-        let (log, store) = (Arc::clone(&engines.log), Arc::clone(engines.base()?));
+        let (log, store) = (engines.log_of(Writer::Projector), Arc::clone(engines.base()?));
         let (its_log, its_store) = (Arc::clone(&log), Arc::clone(&store));
         let supervisor = Supervisor::new(ProjectorParts {
             log,
@@ -180,7 +181,7 @@ impl Assembly<'_> {
         let settings = &self.opened.settings.checkout;
         let engines = self.opened.engines()?;
         let parts = payfold_checkout::CheckoutParts {
-            log: Arc::clone(&engines.log),
+            log: engines.log_of(Writer::Checkout),
             store: Arc::clone(engines.store()?),
             clock: Arc::clone(&self.opened.clock),
             directory: self.opened.keys.directory(),

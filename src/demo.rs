@@ -79,5 +79,6 @@ fn message(order: &OrderKey, fact: Fact, request_id: RequestId, now: Time) -> Me
         key: order.to_string(),
         event: None,
         value: Record::of_fact(record, Vec::new()).encode(),
+        mac: None,
     }
 }

@@ -3,6 +3,7 @@
 //! demo's sandbox account.
 
 mod profile_files;
+pub(crate) mod records;
 mod sandbox;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use payfold_schemas::token::TokenRole;
 use zeroize::Zeroizing;
 
 pub(crate) use self::profile_files::{constants_of, profiles, profiles_in_force};
+use self::records::RecordKeysInForce;
 pub(crate) use self::sandbox::SandboxAccounts;
 use crate::data_dir::{DataDir, write_private};
 use crate::demo::{MERCHANT, PARTNER};
@@ -40,6 +42,7 @@ pub(crate) struct Keys {
     directory: Arc<ArcSwap<Directory>>,
     tokens: Arc<ArcSwap<Vec<TokenEntry>>>,
     shops: Arc<ArcSwap<Shops>>,
+    record_keys: RecordKeysInForce,
     sandbox_accounts: SandboxAccounts,
     profiles: Vec<Profile>,
     local: TokenEntry,
@@ -62,21 +65,23 @@ pub(crate) enum VaultChange {
 
 impl Keys {
     /// Opens the vault, or creates one, and combines accounts and profiles. Errors name what to
-    /// correct.
+    /// correct. The record keys become those in force of `record_keys`.
     pub(crate) fn open(
         settings: &Settings,
         data: &DataDir,
-        origin: Origin,
-        now: Time,
+        record_keys: RecordKeysInForce,
+        (origin, now): (Origin, Time),
     ) -> anyhow::Result<Self> {
         let profiles = profiles_in_force(settings, origin)?;
         let local = prepare(settings, data, origin, now)?;
         let (watch, document) = VaultWatch::open(vault::place(settings)?)?;
         let directory = build(&profiles, &document)?;
+        record_keys.store(Arc::new(document.record_keys()));
         Ok(Self {
             directory: Arc::new(ArcSwap::from_pointee(directory)),
             tokens: Arc::new(ArcSwap::from_pointee(tokens(&document, &local))),
             shops: Arc::new(ArcSwap::from_pointee(Shops::of(&document))),
+            record_keys,
             sandbox_accounts: SandboxAccounts::of(&profiles, &document, now),
             profiles,
             local,
@@ -181,6 +186,7 @@ impl Keys {
         self.directory.store(Arc::new(directory));
         self.tokens.store(Arc::new(tokens(&document, &self.local)));
         self.shops.store(Arc::new(Shops::of(&document)));
+        self.record_keys.store(Arc::new(document.record_keys()));
         Ok(true)
     }
 }

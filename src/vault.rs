@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use payfold_partners::document::VaultDocument;
 use payfold_partners::vault::{Vault, VaultPlace};
+use payfold_schemas::record_keys::RecordKeys;
 
 use crate::data_dir::DataDir;
 use crate::error::{Fixable, is_there};
@@ -40,6 +41,12 @@ pub(crate) fn read(settings: &Settings) -> anyhow::Result<VaultDocument> {
         ));
     }
     Ok(place(settings)?.read()?)
+}
+
+/// The record keys, to check the messages of the log with; none if the vault can't be opened here,
+/// as on the machine of a person who only reads.
+pub(crate) fn record_keys(settings: &Settings) -> RecordKeys {
+    read(settings).map(|document| document.record_keys()).unwrap_or_default()
 }
 
 /// What an operator of a directory of key files does instead of a command that changes the vault.

@@ -21,6 +21,7 @@ pub(crate) use self::embedded::Paths;
 pub use self::engines::{Engines, Need};
 use crate::error::Fixable;
 use crate::settings::Settings;
+use crate::vault;
 
 /// The kind of engines that the settings name, with their addresses.
 #[derive(Clone, Debug)]
@@ -63,7 +64,9 @@ pub async fn open(
     }
     let opened = match choose_engines(settings)? {
         ChosenEngines::Embedded(paths) => paths.open(settings, registry).await?,
-        ChosenEngines::Distributed(distributed) => distributed.open(registry, need).await?,
+        ChosenEngines::Distributed(distributed) => {
+            distributed.open(registry, need, vault::record_keys(settings)).await?
+        }
     };
     Ok(Some(opened))
 }
@@ -78,8 +81,9 @@ pub(crate) fn is_new(settings: &Settings) -> anyhow::Result<bool> {
 
 /// Opens both engines read-only, with or without a running system.
 pub(crate) async fn open_to_read(settings: &Settings) -> anyhow::Result<Engines> {
+    let keys = vault::record_keys(settings);
     match choose_engines(settings)? {
-        ChosenEngines::Embedded(paths) => paths.open_to_read().await,
-        ChosenEngines::Distributed(distributed) => distributed.open_to_read().await,
+        ChosenEngines::Embedded(paths) => paths.open_to_read(keys).await,
+        ChosenEngines::Distributed(distributed) => distributed.open_to_read(keys).await,
     }
 }

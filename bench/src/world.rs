@@ -89,7 +89,7 @@ impl FactGenerator {
         let raw = if source.is_some() { vec![b'x'; 360] } else { Vec::new() };
         let key = order.to_string();
         let record = FactRecord { order, fact, request_id, received_at: now, source };
-        Message { key, event: None, value: Record::of_fact(record, raw).encode() }
+        Message { key, event: None, value: Record::of_fact(record, raw).encode(), mac: None }
     }
 
     fn fact(&self, number: u64, step: u64) -> Fact {

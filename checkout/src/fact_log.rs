@@ -65,7 +65,8 @@ impl FactLog {
         order: &OrderKey,
         record: Vec<u8>,
     ) -> Result<(), EngineError> {
-        let message = Message { key: order.to_message_key(), event: None, value: record };
+        let message =
+            Message { key: order.to_message_key(), event: None, value: record, mac: None };
         let mut pause = PAUSE_MIN;
         loop {
             match self.log.append(Topic::Intake, message.clone()).await {

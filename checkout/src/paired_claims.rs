@@ -12,7 +12,7 @@ use payfold_engines::log::{Delivered, EventLog, Extent, Topic};
 use payfold_engines::orders::sqlite::PairedClaims;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::position::Position;
-use payfold_schemas::record::{Parts, Record, decode_intake};
+use payfold_schemas::record::{Parts, decode_intake};
 
 /// How many of the newest create requests of a partition are looked up. An old copy of the claims
 /// lacks the newest ones, so a few would be enough. More are looked up because claims and create
@@ -98,10 +98,10 @@ async fn warn_of_lost_end(log: &SqliteLog, claims: &PairedClaims) -> Result<(), 
         let after = Position { partition: extent.partition, offset };
         last.extend(log.read_after(Topic::Intake, after, NEWEST as usize).await?);
     }
-    let received_at = |record: &[u8]| Some(decode_intake(record).ok()?.received_at());
-    let ends = last.iter().filter_map(|record| received_at(&record.value)).max();
+    let ends = last.iter().filter_map(|one| Some(one.intake_record().ok()?.received_at())).max();
     let claimed = claims.newest(NEWEST)?;
-    let claimed = claimed.iter().filter_map(|record| received_at(record)).max();
+    let received_at = |record: &Vec<u8>| Some(decode_intake(record).ok()?.received_at());
+    let claimed = claimed.iter().filter_map(received_at).max();
     let Some(claimed) = claimed else { return Ok(()) };
     let is_lost = match ends {
         Some(ends) => claimed > ends.plus_ms(IN_FLIGHT_MS_MAX),
@@ -193,7 +193,7 @@ async fn newest_of_partition(
 /// request as its raw bytes; the demo's own create requests have none. Damaged records are passed
 /// over: the projector reports them.
 fn is_claimed_create(message: &Delivered) -> bool {
-    let Ok(record) = Record::decode(&message.value) else { return false };
+    let Ok(record) = message.record() else { return false };
     let is_create = |fact: &Fact| matches!(fact, Fact::CreateRequested(_));
     !record.raw.is_empty() && matches!(&record.parts, Parts::Fact(one) if is_create(&one.fact))
 }

@@ -1,5 +1,6 @@
 //! Owns the `EventLog` trait, which every engine of the event log implements, and its types.
 
+pub mod authenticated;
 pub mod epoch;
 #[cfg(feature = "cluster")]
 pub mod kafka;
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 use payfold_schemas::event::EventAttributes;
 use payfold_schemas::position::Position;
+use payfold_schemas::record::{self, IntakeRecord, Record, RecordError};
+use payfold_schemas::record_mac::{MacContent, NotAuthentic, RecordMac, Writer};
 use serde::Serialize;
 
 use crate::{EngineError, SeamFuture};
@@ -66,6 +69,8 @@ pub struct Message {
     pub event: Option<EventAttributes>,
     /// The envelope, or the event's data as JSON.
     pub value: Vec<u8>,
+    /// Proof of which role wrote it. `AuthenticatedLog` makes it.
+    pub mac: Option<RecordMac>,
 }
 
 /// A message as it is read back.
@@ -79,6 +84,56 @@ pub struct Delivered {
     pub event: Option<DeliveredEvent>,
     /// The value it was appended with.
     pub value: Vec<u8>,
+    /// What is known of who wrote it.
+    pub authenticity: Authenticity,
+}
+
+/// What is known of who wrote a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Authenticity {
+    /// It was not checked, or nothing requires that it has a MAC: this is what is stored with it.
+    Unchecked(Option<RecordMac>),
+    /// This role of the system wrote it.
+    Authentic(Writer),
+    /// No role of the system wrote it as it is. It decodes to an error.
+    Refused(NotAuthentic),
+}
+
+impl Delivered {
+    /// Its value, as far as it may be believed. Errors: no role of this system wrote it as it is.
+    pub fn authentic_value(&self) -> Result<&[u8], NotAuthentic> {
+        match self.authenticity {
+            Authenticity::Unchecked(_) | Authenticity::Authentic(_) => Ok(&self.value),
+            Authenticity::Refused(problem) => Err(problem),
+        }
+    }
+
+    /// Decodes a record of `intake` or `quarantine`. Errors: `RecordError`; none may be skipped.
+    pub fn record(&self) -> Result<Record, RecordError> {
+        self.if_authentic(Record::decode(&self.value))
+    }
+
+    /// Decodes a record of `intake` without its raw bytes. Errors: `RecordError`; none may be
+    /// skipped.
+    pub fn intake_record(&self) -> Result<IntakeRecord, RecordError> {
+        self.if_authentic(record::decode_intake(&self.value))
+    }
+
+    /// A damaged record is not authentic, either, and its damage says more. One that claims to be
+    /// of a newer program is upgraded for only if a role of this system wrote it.
+    fn if_authentic<T>(&self, decoded: Result<T, RecordError>) -> Result<T, RecordError> {
+        match decoded {
+            Err(error) if !error.is_newer() => Err(error),
+            decoded => self.authentic_value().map_err(RecordError::from).and(decoded),
+        }
+    }
+
+    /// What its MAC covers.
+    pub fn mac_content(&self, topic: Topic) -> MacContent<'_> {
+        let event = self.event.as_ref();
+        let event = event.map(|event| [&*event.id, &*event.kind, &*event.time]);
+        MacContent { topic: topic.name(), key: &self.key, event, value: &self.value }
+    }
 }
 
 /// CloudEvents attributes as stored.

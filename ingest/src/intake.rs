@@ -160,7 +160,7 @@ fn encode_message(
             })
         }
     };
-    Message { key, event: None, value }
+    Message { key, event: None, value, mac: None }
 }
 
 /// Reduces a request to the part that is stored in the clear. Returns the whole request, which is

@@ -165,7 +165,7 @@ fn encode_message(receipt: Receipt, account_name: String, entry: QuarantineEntry
             })
         }
     };
-    Message { key: record.account, event: None, value }
+    Message { key: record.account, event: None, value, mac: None }
 }
 
 #[cfg(test)]

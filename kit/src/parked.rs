@@ -11,7 +11,7 @@ use payfold_engines::log::epoch::epoch_of;
 use payfold_engines::log::{Delivered, EventLog, Message, Topic, walk};
 use payfold_schemas::parked::Parked;
 use payfold_schemas::position::Position;
-use payfold_schemas::record::{IntakeRecord, MARKER_KEY, decode_intake, encode_parked};
+use payfold_schemas::record::{IntakeRecord, MARKER_KEY, encode_parked};
 
 /// Messages read at once.
 const PAGE: usize = 1_024;
@@ -24,7 +24,7 @@ struct MessageRange {
 
 /// The parking marker as a message, to be appended to every partition of intake's newest epoch.
 pub fn marker_message(parked: &Parked) -> Message {
-    Message { key: MARKER_KEY.to_owned(), event: None, value: encode_parked(parked) }
+    Message { key: MARKER_KEY.to_owned(), event: None, value: encode_parked(parked), mac: None }
 }
 
 /// The marker that parks a record of intake which can't be decoded; `None` if the record is not
@@ -47,7 +47,7 @@ pub async fn find_marker(
 }
 
 /// All parking markers of the log, for a caller that reads the whole log. Errors: the engine's.
-async fn read_all_markers(log: &dyn EventLog) -> Result<Vec<Parked>, EngineError> {
+pub async fn read_all_markers(log: &dyn EventLog) -> Result<Vec<Parked>, EngineError> {
     let ranges = one_partition_per_epoch(log, None).await?;
     read_markers(log, ranges).await
 }
@@ -81,7 +81,7 @@ async fn read_markers(
             after = end.position;
             for message in &page {
                 // Records that can't be decoded are passed over: only markers are searched for.
-                if let Ok(IntakeRecord::Parked(parked)) = decode_intake(&message.value) {
+                if let Ok(IntakeRecord::Parked(parked)) = message.intake_record() {
                     markers.push(parked);
                 }
             }

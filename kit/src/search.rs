@@ -132,7 +132,7 @@ pub async fn message_at(
 /// Decodes the record of a message; `None` if it is damaged, which the projector and `log verify`
 /// report. Errors: a newer program wrote it.
 pub fn decode_undamaged(message: &Delivered) -> Result<Option<Record>, RecordError> {
-    match Record::decode(&message.value) {
+    match message.record() {
         Ok(record) => Ok(Some(record)),
         Err(error) if error.is_newer() => Err(error),
         Err(_) => Ok(None),
@@ -178,7 +178,7 @@ pub async fn find_newer_record(log: &dyn EventLog) -> Result<Option<NewerRecord>
     for topic in [Topic::Intake, Topic::Quarantine] {
         for extent in log.extent(topic).await? {
             let Some(message) = message_at(log, topic, extent.end()).await? else { continue };
-            if let Err(error) = Record::decode(&message.value)
+            if let Err(error) = message.record()
                 && error.is_newer()
             {
                 return Ok(Some(NewerRecord { topic, position: message.position, error }));

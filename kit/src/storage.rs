@@ -77,7 +77,7 @@ impl Storage {
         let (request_id, received_at) = (self.clock.request_id(), self.clock.now());
         let key = order.to_message_key();
         let record = FactRecord { order, fact, request_id, received_at, source: None };
-        Message { key, event: None, value: encode_fact(&record, &[]) }
+        Message { key, event: None, value: encode_fact(&record, &[]), mac: None }
     }
 
     /// The rows of these orders, in the same order; `None` where there is no row.

@@ -5,7 +5,6 @@
 
 use payfold_engines::log::{Extent, Topic};
 use payfold_schemas::position::Position;
-use payfold_schemas::record::decode_intake;
 use payfold_schemas::time::Time;
 
 use crate::halt::Halt;
@@ -96,7 +95,7 @@ async fn first_unfolded_at(
     let next = storage.ask("read intake", ask).await?;
     // A record that can't be decoded stops the projector, so nothing after it is folded, whenever
     // that was received.
-    let received = next.first().map(|record| decode_intake(&record.value).map(|r| r.received_at()));
+    let received = next.first().map(|record| record.intake_record().map(|r| r.received_at()));
     Ok(received.map(|received| received.unwrap_or(BEGINNING)))
 }
 

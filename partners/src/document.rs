@@ -6,17 +6,20 @@
 mod bodies;
 mod erased;
 pub(crate) mod error;
+mod record_keys;
 
 use std::collections::BTreeMap;
 
 use ipnet::IpNet;
 use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode, account_name};
+use payfold_schemas::record_keys::RecordBaseline;
 use payfold_schemas::time::Time;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::ClientCertificate;
 use crate::key_window::KeyWindow;
 use crate::keys::{Channel, Key, KeyError, KeySet, covered_until};
+use crate::record_key::RecordKeyEntry;
 use crate::scheme::crypt::certificate_ends_s;
 use crate::secret::{SECRET_BYTES_LEAST, Secret};
 use crate::shops::entry::ShopEntry;
@@ -43,6 +46,12 @@ pub struct VaultDocument {
     /// The callers of the shop listener.
     #[serde(default)]
     pub shops: Vec<ShopEntry>,
+    /// The keys with which roles prove what they wrote.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub record_keys: Vec<RecordKeyEntry>,
+    /// Up to where each log has messages from before there were record keys.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub record_baselines: Vec<RecordBaseline>,
 }
 
 /// One of our accounts at a partner.
@@ -133,6 +142,8 @@ impl Default for VaultDocument {
             accounts: Vec::new(),
             tokens: Vec::new(),
             shops: Vec::new(),
+            record_keys: Vec::new(),
+            record_baselines: Vec::new(),
         }
     }
 }

@@ -38,6 +38,7 @@ pub mod outbound;
 pub mod profile;
 pub mod query;
 mod reason;
+pub mod record_key;
 pub mod records;
 pub mod rejection;
 pub mod remote;

@@ -105,7 +105,7 @@ fn message(key: &OrderKey, data: &OrderChanged, time: Time) -> Message {
         time,
     };
     let value = serde_json::to_vec(data).expect("an event has string keys only");
-    Message { key: key.to_string(), event: Some(event), value }
+    Message { key: key.to_string(), event: Some(event), value, mac: None }
 }
 
 /// The data of an event, without the profile.

@@ -134,5 +134,5 @@ impl Journal {
 
 /// The marker of a switch, which is appended to every partition of `intake`.
 pub fn switch_marker(switch: &Switch) -> Message {
-    Message { key: MARKER_KEY.to_owned(), event: None, value: encode_switch(switch) }
+    Message { key: MARKER_KEY.to_owned(), event: None, value: encode_switch(switch), mac: None }
 }

@@ -6,14 +6,13 @@
 use std::collections::HashSet;
 
 use chrono::NaiveDate;
-use payfold_engines::log::{Extent, Topic};
+use payfold_engines::log::{Delivered, Extent, Topic};
 use payfold_kit::Halt;
 use payfold_schemas::finding::Code;
 use payfold_schemas::ids::{OrderKey, PartnerCode};
 use payfold_schemas::order::Order;
 use payfold_schemas::order_money::OrderMoney;
 use payfold_schemas::position::Position;
-use payfold_schemas::record::decode_intake;
 use payfold_schemas::run::{RunEnded, RunResult};
 use payfold_schemas::time::Time;
 
@@ -116,10 +115,10 @@ impl<'a> ChangedOrders<'a> {
             let ask =
                 || shared.storage.log.read_after(Topic::Intake, Position { partition, offset }, 1);
             let next = shared.storage.ask("read intake", ask).await?;
-            let received = |value: &[u8]| decode_intake(value).ok().map(|r| r.received_at());
+            let received = |record: &Delivered| Some(record.intake_record().ok()?.received_at());
             let before = next.first().filter(|record| {
                 // A record that can't be decoded has no time, so the reading starts before it.
-                received(&record.value).is_some_and(|received| received < since)
+                received(record).is_some_and(|received| received < since)
             });
             match before {
                 Some(record) => low = record.position.offset,

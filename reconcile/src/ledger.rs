@@ -25,6 +25,7 @@ use super::findings_store::{
 };
 use super::other_days::OtherDays;
 use super::person_action::PersonAction;
+use super::unproved;
 
 /// Messages that one read of the log returns.
 const PAGE: usize = 1_000;
@@ -142,7 +143,7 @@ impl Ledger {
     }
 
     /// Folds one message. What the store holds is put into `read`. Events of other types are
-    /// ignored. Errors: `Corrupt`.
+    /// ignored, and so is what no role of this system wrote. Errors: `Corrupt`.
     fn apply(&mut self, message: &Delivered, read: &mut PageRead) -> Result<(), EngineError> {
         let Some(DeliveredEvent { kind, time, .. }) = &message.event else { return Ok(()) };
         let unreadable = |error: serde_json::Error| {
@@ -152,10 +153,11 @@ impl Ledger {
                 message.position
             ))
         };
+        let Some(value) = unproved::value_of(message) else { return Ok(()) };
         match kind.as_str() {
             FINDING_CHANGED_TYPE => {
                 let mut changed: FindingChanged =
-                    serde_json::from_slice(&message.value).map_err(unreadable)?;
+                    serde_json::from_slice(value).map_err(unreadable)?;
                 if changed.status == FindingStatus::Cleared {
                     changed.lines = Vec::new();
                 }
@@ -163,31 +165,31 @@ impl Ledger {
                 read.times.push(time.clone());
             }
             RUN_ENDED_TYPE => {
-                let ended = serde_json::from_slice(&message.value).map_err(unreadable)?;
+                let ended = serde_json::from_slice(value).map_err(unreadable)?;
                 read.actions.extend(PersonAction::on_run(&ended));
                 self.add_run(ended);
             }
             PERIOD_CLOSED_TYPE => {
-                let closed = serde_json::from_slice(&message.value).map_err(unreadable)?;
+                let closed = serde_json::from_slice(value).map_err(unreadable)?;
                 read.actions.push(PersonAction::on_day(&closed));
                 self.add_closing(closed);
             }
             FLAG_DECIDED_TYPE => {
-                let said = serde_json::from_slice(&message.value).map_err(unreadable)?;
+                let said = serde_json::from_slice(value).map_err(unreadable)?;
                 read.actions.push(PersonAction::on_flag(&said));
                 self.add_flag_decision(said);
             }
             RAW_READ_TYPE if self.keeps_actions => {
-                let looked = serde_json::from_slice(&message.value).map_err(unreadable)?;
+                let looked = serde_json::from_slice(value).map_err(unreadable)?;
                 read.actions.push(PersonAction::on_bytes(&looked));
             }
             NOTICE_DECIDED_TYPE => {
-                let said = serde_json::from_slice(&message.value).map_err(unreadable)?;
+                let said = serde_json::from_slice(value).map_err(unreadable)?;
                 read.actions.push(PersonAction::on_notice(&said));
                 self.add_notice_decision(said);
             }
             TOKEN_RECORDED_TYPE => {
-                let recorded = serde_json::from_slice(&message.value).map_err(unreadable)?;
+                let recorded = serde_json::from_slice(value).map_err(unreadable)?;
                 let action = PersonAction::on_token(&recorded);
                 if self.add_token(recorded) {
                     read.actions.push(action);

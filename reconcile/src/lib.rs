@@ -79,6 +79,7 @@ mod tests;
 mod tokens;
 mod totals;
 pub mod transition;
+mod unproved;
 pub mod withdraw;
 
 pub use self::metrics::ReconcileMetrics;

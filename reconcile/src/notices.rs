@@ -112,7 +112,7 @@ pub(crate) async fn decide_notice(
         // topic.
         let Quarantined { raw, raw_key_id, .. } = request.notice.clone();
         let value = Record { parts: Parts::Fact(record), raw_key_id, raw }.encode();
-        let messages = vec![Message { key, event: None, value }];
+        let messages = vec![Message { key, event: None, value, mac: None }];
         let ask = || shared.storage.log.append_all(Topic::Intake, messages.clone());
         shared.storage.ask("append a released notice to intake", ask).await?;
     }

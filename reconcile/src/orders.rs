@@ -16,7 +16,7 @@ use payfold_schemas::ids::PartnerCode;
 use payfold_schemas::order::OrderState;
 use payfold_schemas::order_money::OrderMoney;
 use payfold_schemas::position::Position;
-use payfold_schemas::record::{FactRecord, decode_fact};
+use payfold_schemas::record::{FactRecord, IntakeRecord};
 use payfold_schemas::time::Time;
 use tokio::sync::{Mutex, mpsc};
 
@@ -300,7 +300,10 @@ async fn record_at(
     let log = &*shared.storage.log;
     let ask = || -> SeamFuture<'_, _, _> { Box::pin(message_at(log, Topic::Intake, position)) };
     let found = shared.storage.ask("read a record of intake", ask).await?;
-    Ok(found.and_then(|message| decode_fact(&message.value).ok()))
+    Ok(found.and_then(|message| match message.intake_record() {
+        Ok(IntakeRecord::Fact(record)) => Some(record),
+        Ok(IntakeRecord::Switch(_) | IntakeRecord::Parked(_)) | Err(_) => None,
+    }))
 }
 
 #[cfg(test)]

@@ -122,5 +122,5 @@ pub(super) fn finding_event(change: &FindingChanged, at: Time) -> Message {
 /// A message of the topic: an event's attributes and its data as JSON.
 pub(super) fn message(key: String, attributes: EventAttributes, data: &impl Serialize) -> Message {
     let value = serde_json::to_vec(data).expect("an event serializes to JSON");
-    Message { key, event: Some(attributes), value }
+    Message { key, event: Some(attributes), value, mac: None }
 }

@@ -4,7 +4,7 @@
 use payfold_engines::SeamFuture;
 use payfold_engines::log::Delivered;
 use payfold_kit::{Halt, RunError, parked};
-use payfold_schemas::record::{FactRecord, IntakeRecord, decode_intake};
+use payfold_schemas::record::{FactRecord, IntakeRecord};
 
 use crate::context::ReconcilerContext;
 
@@ -18,7 +18,7 @@ pub(crate) async fn decode_fact(
     message: &Delivered,
 ) -> Result<Option<FactRecord>, Halt> {
     let position = message.position;
-    let error = match decode_intake(&message.value) {
+    let error = match message.intake_record() {
         Ok(IntakeRecord::Fact(record)) => return Ok(Some(record)),
         Ok(IntakeRecord::Switch(_) | IntakeRecord::Parked(_)) => return Ok(None),
         Err(error) => error,

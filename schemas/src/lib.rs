@@ -10,6 +10,8 @@
 //! - **fact**: one thing known about one order; identified by content, appended, never edited.
 //! - **record**: a fact (or a quarantined notice) as bytes in the log; **position**: its
 //!   partition and offset.
+//! - **record key**: a secret of one role; the **MAC** that it makes of each message proves that
+//!   the role wrote it (`record_mac`).
 //! - **fold**: the pure function from an order's facts to its state.
 //! - **build**: the tables of one fold of the log; **publication**: the build of which
 //!   changes are published, and its epoch.
@@ -43,6 +45,8 @@ pub mod position;
 pub mod publication;
 pub mod raw_read;
 pub mod record;
+pub mod record_keys;
+pub mod record_mac;
 pub mod release;
 pub mod released;
 pub mod run;

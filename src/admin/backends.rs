@@ -201,7 +201,7 @@ pub(crate) async fn quarantined(
         return Ok(None);
     };
     let evidence = Digest::of_bytes(&message.value);
-    let Record { parts, raw, raw_key_id } = Record::decode(&message.value)?;
+    let Record { parts, raw, raw_key_id } = message.record()?;
     Ok(match parts {
         Parts::Quarantine(record) => {
             Some(Quarantined { position, evidence, record, raw, raw_key_id })

@@ -51,7 +51,7 @@ async fn read_raw(
     let read = RawRead { account, topic, position, request_id, author, reason, at };
     let event = EventAttributes { id: read.event_id(), kind: RAW_READ_TYPE, time: at };
     let value = serde_json::to_vec(&read).expect("the event serialises");
-    let message = Message { key: read.account, event: Some(event), value };
+    let message = Message { key: read.account, event: Some(event), value, mac: None };
     let published = log.append(Topic::Findings, message).await;
     published.map_err(|error| Refusal::Unread(error.to_string()))?;
     let UnsealedBody { request, raw } = opened;
@@ -88,7 +88,7 @@ async fn fact(
     let Some(message) = search::message_at(log, Topic::Intake, position).await? else {
         return Ok(None);
     };
-    let record = Record::decode(&message.value)?;
+    let record = message.record()?;
     Ok(match &record.parts {
         Parts::Fact(fact) => Some((fact.clone(), record)),
         Parts::Quarantine(_) | Parts::Switch(_) | Parts::Parked(_) => None,

@@ -25,6 +25,10 @@ pub(crate) enum LogCommand {
         after_help = "Example: payfold log park 0-1234 --by ann --reason \"bad disk block\" --yes"
     )]
     Park(ParkArgs),
+    /// Make the present end of the log its baseline: each later message needs a MAC by a record key
+    /// of the vault, and earlier ones need none. Without --yes only show it
+    #[command(after_help = "Example: payfold log baseline --yes")]
+    Baseline(BaselineArgs),
     /// Copy log, orders, claims and the encrypted vault of a running system, and verify the copy
     #[command(after_help = "Example: payfold log backup backup/2026-11-25")]
     Backup {
@@ -54,6 +58,18 @@ pub(crate) enum LogCommand {
         #[arg(long, value_name = "EPOCH", default_value_t = 0)]
         above: u32,
     },
+}
+
+/// Whether the baseline is written.
+#[derive(Debug, Args)]
+pub(crate) struct BaselineArgs {
+    /// Write it
+    #[arg(long)]
+    pub yes: bool,
+    /// A message that stays refused, such as `findings 0-12`; may be repeated. Parked records do
+    /// anyway
+    #[arg(long, value_name = "TOPIC POSITION")]
+    pub refuse: Vec<String>,
 }
 
 /// The record to park, and who decides it.

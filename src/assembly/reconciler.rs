@@ -11,6 +11,7 @@ use payfold_reconcile::service::ReconcileService;
 use payfold_reconcile::setup::{DueSchedule, ReconcileSetup, RecordsFolder};
 use payfold_reconciler::{Reconciler, UnconfirmedNotices};
 use payfold_schemas::ids::PartnerCode;
+use payfold_schemas::record_mac::Writer;
 use tokio::sync::{mpsc, watch};
 
 use super::Assembly;
@@ -36,7 +37,7 @@ impl Assembly<'_> {
         };
         let metrics = Arc::new(payfold_reconciler::Metrics::new(&self.opened.registry)?);
         let engines = self.opened.engines()?;
-        let (log, store) = (Arc::clone(&engines.log), Arc::clone(engines.store()?));
+        let (log, store) = (engines.log_of(Writer::Reconciler), Arc::clone(engines.store()?));
         let clock = Arc::clone(&self.opened.clock);
         let mut reconciler = Reconciler::new(log, store, clock, Arc::clone(&metrics), settings);
         let api_urls = self.api_urls()?;

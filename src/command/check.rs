@@ -310,7 +310,7 @@ async fn stores(engines: &Engines) -> Vec<CheckRow> {
         }
         Ok((last, received)) => {
             let stores = format!("log and orders belong together; {last} records");
-            let mut rows = vec![CheckRow::ok("stores", stores), clock(received)];
+            let mut rows = vec![CheckRow::ok("stores", stores), proof(engines), clock(received)];
             match builds::row(engines).await {
                 Ok(row) => rows.extend(row),
                 Err(error) => rows.push(CheckRow::of_error("builds", &error, "see the message")),
@@ -318,6 +318,23 @@ async fn stores(engines: &Engines) -> Vec<CheckRow> {
             rows
         }
     }
+}
+
+/// Whether what another program writes to the log counts.
+fn proof(engines: &Engines) -> CheckRow {
+    let keys = engines.record_keys.load();
+    let problem = match (keys.is_empty(), engines.embedded) {
+        (true, true) => ("the vault has no record keys", "start `payfold run`, which makes them"),
+        (true, false) => {
+            ("the vault has no record keys", "`payfold log baseline`, which says how to make them")
+        }
+        (false, _) if !keys.has_baseline() => (
+            "messages of the log without a MAC still count",
+            "once every process has the record keys: payfold log baseline",
+        ),
+        (false, _) => return CheckRow::ok("proof", "each message of the log needs a MAC"),
+    };
+    CheckRow::warn("proof", problem.0, problem.1)
 }
 
 fn clock(newest: Option<Time>) -> CheckRow {

@@ -1,8 +1,9 @@
-//! `payfold log stats|verify|park|accept-lost-claims|backup|restore`: extents of the topics,
-//! verification of the log and of the orders folded from it, and copies of both.
+//! `payfold log stats|verify|park|baseline|accept-lost-claims|backup|restore`: extents of the
+//! topics, verification of the log and of the orders folded from it, and copies of both.
 
 mod anchor;
 mod backup;
+mod baseline;
 mod lost_claims;
 mod manifest;
 mod park;
@@ -27,6 +28,7 @@ pub(crate) fn run(global: &Global, command: &LogCommand) -> anyhow::Result<()> {
             LogCommand::Stats { output } => stats::print(&engines().await?, output).await,
             LogCommand::Verify(args) => verify::run(&engines().await?, &loaded, args).await,
             LogCommand::Park(args) => park::run(settings, args).await,
+            LogCommand::Baseline(args) => baseline::run(settings, args).await,
             LogCommand::AcceptLostClaims(args) => lost_claims::run(settings, args).await,
             LogCommand::Backup { to, no_verify } => {
                 let copy = backup::run(settings, to).await?;

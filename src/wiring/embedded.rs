@@ -13,6 +13,7 @@ use payfold_engines::orders::sqlite::{
     PairedClaims, SqliteOrders, SqliteOrdersSettings, claims_beside,
 };
 use payfold_engines::{file_exists, follow_links, pairing};
+use payfold_schemas::record_keys::RecordKeys;
 use prometheus::Registry;
 
 use super::engines::{ClaimsPair, Engines};
@@ -21,6 +22,7 @@ use super::metrics::commit_metrics;
 use crate::data_dir::DataDir;
 use crate::error::{Fixable, unreadable};
 use crate::settings::Settings;
+use crate::vault;
 
 /// The paths of the embedded engines' files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,7 +124,8 @@ impl Paths {
             writer_cache_kib: settings.sqlite.orders_cache_mib.saturating_mul(1_024),
             ..SqliteOrdersSettings::default()
         };
-        self.open_paired(log_settings, orders_settings).await
+        let keys = vault::record_keys(settings);
+        self.open_paired(log_settings, orders_settings, keys).await
     }
 
     /// Opens embedded engines that belong together, and creates missing ones. Claims are paired
@@ -133,6 +136,7 @@ impl Paths {
         &self,
         log_settings: SqliteLogSettings,
         orders_settings: SqliteOrdersSettings,
+        keys: RecordKeys,
     ) -> anyhow::Result<Engines> {
         self.check_log()?;
         let log = Arc::new(SqliteLog::open(&self.log, log_settings).map_err(explain)?);
@@ -140,7 +144,7 @@ impl Paths {
         paired_claims::check_files(&log, &claims).await.map_err(explain_pairing)?;
         let store = SqliteOrders::open_with(&self.orders, orders_settings).map_err(explain)?;
         let durability = "SQLite, every 200 is synced first";
-        let opened = Engines { durability, ..engines(log, claims, store) };
+        let opened = Engines { durability, ..engines(log, (claims, store), keys) };
         opened.check_store().await?;
         if let Some(ClaimsPair::Files(log, claims)) = &opened.claims {
             paired_claims::pair_files(log, claims).map_err(explain)?;
@@ -148,14 +152,15 @@ impl Paths {
         Ok(opened)
     }
 
-    /// Opens embedded engines to change them. Errors: a process runs on them; as `open`.
+    /// Opens embedded engines to change the order store. Errors: a process runs on them; as `open`.
     pub(crate) async fn open_to_write(&self) -> anyhow::Result<Engines> {
-        self.open_paired(SqliteLogSettings::default(), SqliteOrdersSettings::default()).await
+        let (log, orders) = (SqliteLogSettings::default(), SqliteOrdersSettings::default());
+        self.open_paired(log, orders, RecordKeys::default()).await
     }
 
-    /// Opens embedded engines read-only. Errors: a file is missing, or was not written by these
-    /// engines.
-    pub(crate) async fn open_to_read(&self) -> anyhow::Result<Engines> {
+    /// Opens embedded engines read-only; what is read is checked with these keys. Errors: a file is
+    /// missing, or was not written by these engines.
+    pub(crate) async fn open_to_read(&self, keys: RecordKeys) -> anyhow::Result<Engines> {
         if self.is_new()? {
             return Err(Fixable::error(
                 format!("the log {} does not exist", self.log.display()),
@@ -170,12 +175,18 @@ impl Paths {
         }
         let log = Arc::new(SqliteLog::open_read_only(&self.log).map_err(explain)?);
         let store = SqliteOrders::open_read_only(&self.orders).map_err(explain)?;
-        engines(log, PairedClaims::beside(&self.orders), store).into_reader().await
+        let claims = PairedClaims::beside(&self.orders);
+        engines(log, (claims, store), keys).into_reader().await
     }
 }
 
-fn engines(log: Arc<SqliteLog>, claims: PairedClaims, store: SqliteOrders) -> Engines {
-    let opened = Engines::new(Arc::clone(&log) as Arc<dyn EventLog>, Some(Arc::new(store)));
+fn engines(
+    log: Arc<SqliteLog>,
+    (claims, store): (PairedClaims, SqliteOrders),
+    keys: RecordKeys,
+) -> Engines {
+    let raw = Arc::clone(&log) as Arc<dyn EventLog>;
+    let opened = Engines::new(raw, Some(Arc::new(store)), keys);
     Engines { claims: Some(ClaimsPair::Files(log, claims)), embedded: true, ..opened }
 }
 

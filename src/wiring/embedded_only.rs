@@ -1,6 +1,7 @@
 //! Owns the placeholder for Kafka and CQL in a program that was built without the feature
 //! `cluster`. Settings that name them are refused; the error says how to get them.
 
+use payfold_schemas::record_keys::RecordKeys;
 use prometheus::Registry;
 
 use super::cluster_state::{ApplyMode, ApplyStep, ClusterCheck};
@@ -22,12 +23,17 @@ impl AbsentEngines {
     }
 
     /// Can't be called.
-    pub(crate) async fn open(&self, _: &Registry, _: Need) -> anyhow::Result<Engines> {
+    pub(crate) async fn open(
+        &self,
+        _: &Registry,
+        _: Need,
+        _: RecordKeys,
+    ) -> anyhow::Result<Engines> {
         match *self {}
     }
 
     /// Can't be called.
-    pub(crate) async fn open_to_read(&self) -> anyhow::Result<Engines> {
+    pub(crate) async fn open_to_read(&self, _: RecordKeys) -> anyhow::Result<Engines> {
         match *self {}
     }
 

@@ -4,21 +4,30 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use arc_swap::ArcSwap;
 use payfold_checkout::paired_claims;
+use payfold_engines::clock::SystemClock;
 use payfold_engines::log::EventLog;
+use payfold_engines::log::authenticated::AuthenticatedLog;
 use payfold_engines::log::sqlite::SqliteLog;
 use payfold_engines::orders::OrderStore;
 use payfold_engines::orders::sqlite::PairedClaims;
 use payfold_engines::{EngineError, pairing};
 use payfold_projector::live::LiveStore;
+use payfold_schemas::record_keys::RecordKeys;
+use payfold_schemas::record_mac::Writer;
 
 use super::distributed::compacted_copy::{ClaimsTable, CompactedCopy};
 use super::explain::{explain, explain_pairing, refuse_newer};
 
 /// The engines of one process.
 pub struct Engines {
-    /// The event log.
+    /// The event log, as operators write it; what is read is checked with the record keys.
     pub log: Arc<dyn EventLog>,
+    /// The log itself.
+    pub(super) raw: Arc<dyn EventLog>,
+    /// The record keys in force; the pointee is swapped when the vault changes.
+    pub(crate) record_keys: Arc<ArcSwap<RecordKeys>>,
     pub(super) stores: Option<Stores>,
     /// The compacted copy of `orders`, if there is one.
     pub(super) compacted_copy: Option<CompactedCopy>,
@@ -53,6 +62,15 @@ impl Stores {
     }
 }
 
+fn authenticated(
+    log: &Arc<dyn EventLog>,
+    keys: &Arc<ArcSwap<RecordKeys>>,
+    writer: Writer,
+) -> Arc<dyn EventLog> {
+    let (log, keys) = (Arc::clone(log), Arc::clone(keys));
+    Arc::new(AuthenticatedLog::new(log, keys, writer, Arc::new(SystemClock)))
+}
+
 /// Which engines a process needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
@@ -65,11 +83,32 @@ pub enum Need {
 }
 
 impl Engines {
-    /// Combines open engines.
-    pub fn new(log: Arc<dyn EventLog>, store: Option<Arc<dyn OrderStore>>) -> Self {
+    /// Combines open engines. Messages of the log are checked with these keys until others are in
+    /// force.
+    pub fn new(
+        raw: Arc<dyn EventLog>,
+        store: Option<Arc<dyn OrderStore>>,
+        keys: RecordKeys,
+    ) -> Self {
+        let record_keys = Arc::new(ArcSwap::from_pointee(keys));
+        let log = authenticated(&raw, &record_keys, Writer::Operator);
         let stores = store.map(|store| Stores::new(&log, store));
         let durability = "engines of a test";
-        Self { log, stores, compacted_copy: None, claims: None, durability, embedded: false }
+        Self {
+            log,
+            raw,
+            record_keys,
+            stores,
+            compacted_copy: None,
+            claims: None,
+            durability,
+            embedded: false,
+        }
+    }
+
+    /// The log as this role writes it.
+    pub(crate) fn log_of(&self, writer: Writer) -> Arc<dyn EventLog> {
+        authenticated(&self.raw, &self.record_keys, writer)
     }
 
     /// The order store for readers: it reads the published build. Errors: this process has no order

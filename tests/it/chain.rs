@@ -4,10 +4,12 @@
 
 use std::rc::Rc;
 
+use payfold_engines::log::Topic;
 use rusqlite::{Connection, params};
 use serde_json::Value;
 
 use crate::support::demo::Demo;
+use crate::support::macs::sign_anew;
 use crate::support::pair::Inside;
 use crate::support::system::{Done, Home, System};
 
@@ -82,12 +84,14 @@ fn what_is_changed_taken_out_swapped_or_cut_is_found_where_it_was() {
     let (third, fourth) = (value(3), value(4));
     put(3, &fourth);
     put(4, &third);
+    sign_anew(&home, Topic::Intake);
     let other = "other records than were folded: one was replaced, moved or put in";
     let expected =
         ["0-3 to 0-3", "0-4 to 0-4"].map(|of| format!("chain: the commit of {of}: {other}"));
     assert_eq!(found(&home, &[]), expected);
     put(3, &third);
     put(4, &fourth);
+    sign_anew(&home, Topic::Intake);
     assert_eq!(verify(&home, &[]).code(), 0, "all is as it was");
 
     log.execute_batch("DELETE FROM intake WHERE position > 10").unwrap();
@@ -133,7 +137,7 @@ fn a_published_event_is_what_its_record_yields() {
     let first = changed("DELETE FROM orders WHERE position = 1");
     assert_eq!(first, ["event 1/1: missing: intake 0-1"], "nothing expires from this log");
     let made_up =
-        "INSERT INTO orders SELECT 13, key, replace(id, '/1/1', '/1/2'), type, time, value
+        "INSERT INTO orders SELECT 13, key, replace(id, '/1/1', '/1/2'), type, time, value, mac
                    FROM orders WHERE position = 6";
     let nothing = "the log has no record that yields it";
     assert_eq!(changed(made_up), [format!("event 1/2: orders 0-13: {nothing}")]);
@@ -141,8 +145,8 @@ fn a_published_event_is_what_its_record_yields() {
     let expected = ["event o-7: orders 0-7: no id of this order", "event 1/1: missing: intake 0-7"];
     assert_eq!(changed(renamed), expected);
     // A repeat after a crash is the same event twice, and no difference.
-    let twice =
-        "INSERT INTO orders SELECT 13, key, id, type, time, value FROM orders WHERE position = 6";
+    let twice = "INSERT INTO orders SELECT 13, key, id, type, time, value, mac FROM orders
+                 WHERE position = 6";
     assert_eq!(changed(twice), [""; 0]);
     assert_eq!(differences(&home), [""; 0], "all is as it was");
 }
@@ -187,6 +191,7 @@ fn a_head_that_was_remembered_finds_what_was_made_to_fit_everywhere() {
     let swap = "UPDATE intake SET (key, value) = (SELECT key, value FROM intake WHERE position = 5)
                 WHERE position = 6";
     log_of(&home).execute_batch(swap).unwrap();
+    sign_anew(&home, Topic::Intake);
     home.remove_orders();
     let system = home.boot();
     Inside::of(&home).settle();

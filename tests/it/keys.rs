@@ -8,6 +8,7 @@ mod driver;
 mod identity;
 mod mounted;
 mod old_keys;
+mod record_keys;
 mod rotations;
 mod secrets;
 

@@ -173,7 +173,12 @@ fn late(home: &Home, orders: &Numbers) {
         let event = message.event.as_ref().expect("it is an event");
         let time = Time::parse(&event.time).expect("a time");
         let event = EventAttributes { id: event.id.clone(), kind: ORDER_CHANGED_TYPE, time };
-        Message { key: message.key.clone(), event: Some(event), value: message.value.clone() }
+        Message {
+            key: message.key.clone(),
+            event: Some(event),
+            value: message.value.clone(),
+            mac: None,
+        }
     };
     let old: Vec<Message> = published.iter().filter(first).map(again).collect();
     assert!(old.len() > 100, "{}", old.len());

@@ -7,6 +7,7 @@ mod support;
 
 mod admin_api;
 mod alerts;
+mod attacks;
 mod backups;
 mod browser;
 mod certify;

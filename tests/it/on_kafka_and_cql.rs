@@ -5,7 +5,7 @@
 use crate::console::apart;
 use crate::first_light::{commands, drain, listeners, rotation, story};
 use crate::support::pair::Pair::KafkaAndCql;
-use crate::{parked, payments, rebuild, reconcile, refusals};
+use crate::{attacks, parked, payments, rebuild, reconcile, refusals};
 
 #[test]
 #[ignore = "nightly: servers"]
@@ -53,6 +53,18 @@ fn a_notice_before_its_create_request_waits_for_it() {
 #[ignore = "nightly: servers"]
 fn a_damaged_record_is_skipped_once_a_person_parks_it() {
     parked::a_damaged_record_is_skipped_once_a_person_parks_it(KafkaAndCql);
+}
+
+#[test]
+#[ignore = "nightly: servers"]
+fn a_forged_payment_is_never_folded() {
+    attacks::forged_records::a_forged_payment_is_never_folded(KafkaAndCql);
+}
+
+#[test]
+#[ignore = "nightly: servers"]
+fn a_forged_finding_is_passed_over() {
+    attacks::forged_records::a_forged_finding_is_passed_over(KafkaAndCql);
 }
 
 #[test]

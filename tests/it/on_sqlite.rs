@@ -4,7 +4,7 @@
 use crate::console::apart;
 use crate::first_light::{commands, drain, listeners, rotation, story};
 use crate::support::pair::Pair::Sqlite;
-use crate::{parked, payments, rebuild, reconcile, refusals};
+use crate::{attacks, parked, payments, rebuild, reconcile, refusals};
 
 #[test]
 fn a_running_demo_can_be_checked_and_tried() {
@@ -45,6 +45,16 @@ fn a_notice_before_its_create_request_waits_for_it() {
 #[test]
 fn a_damaged_record_is_skipped_once_a_person_parks_it() {
     parked::a_damaged_record_is_skipped_once_a_person_parks_it(Sqlite);
+}
+
+#[test]
+fn a_forged_payment_is_never_folded() {
+    attacks::forged_records::a_forged_payment_is_never_folded(Sqlite);
+}
+
+#[test]
+fn a_forged_finding_is_passed_over() {
+    attacks::forged_records::a_forged_finding_is_passed_over(Sqlite);
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub(crate) fn damage(home: &Home, topic: Topic) -> [Position; 2] {
     let mut value = first.value;
     *value.last_mut().expect("a byte") ^= 1;
     let damaged = with_log(home, async |log| {
-        let message = Message { key: first.key, event: None, value };
+        let message = Message { key: first.key, event: None, value, mac: None };
         log.append(topic, message).await.expect("it is stored as any other")
     });
     [first.position, damaged]

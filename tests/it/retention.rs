@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use payfold_engines::clock::{Clock, SystemClock};
+use payfold_engines::log::Topic;
 use payfold_partners::secret::Secret;
 use payfold_partners::vault::Vault;
 use payfold_schemas::month::Month;
@@ -14,6 +15,7 @@ use rusqlite::{Connection, params};
 use serde_json::Value;
 
 use crate::support::demo::Demo;
+use crate::support::macs::sign_anew;
 use crate::support::notice::Notice;
 use crate::support::system::{Done, Home, System, alone};
 use crate::support::waits::{early_in_hour, until};
@@ -236,6 +238,7 @@ fn a_changed_byte_is_found(home: &Home, month: Month) {
     let log = Connection::open(home.data().join("log.db")).expect("a log");
     let sql = "UPDATE intake SET value = ? WHERE position = ?";
     log.execute(sql, params![record.encode(), position]).expect("ours");
+    sign_anew(home, Topic::Intake);
     let (code, rows, said) = signatures(home);
     assert_eq!(code, 3, "{said}");
     assert!(

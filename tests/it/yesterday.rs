@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use payfold_engines::log::Topic;
 use payfold_schemas::record::{ENVELOPE_VERSION, Record};
 use rusqlite::{Connection, params};
 
+use crate::support::macs::sign_anew;
 use crate::support::pair::Inside;
 use crate::support::system::{Home, System};
 
@@ -72,6 +74,7 @@ fn every_log_of_an_earlier_build_is_folded_to_the_byte() {
         let system = home.boot_as("ingest,projector", &[]);
         Inside::of(&home).settle();
         drop(system);
+        assert!(home.log().contains("created the keys with which roles prove"), "{}", home.log());
         let shown = home.payfold(&["log", "verify", "--state"]).ok();
         let known = ["rebuilt.txt", "state.txt"].map(|name| fixture.join(name));
         let known = known.iter().find(|path| path.exists()).expect("a state");
@@ -140,6 +143,7 @@ fn a_record_of_a_newer_program_stops_its_readers_and_the_error_names_it() {
     log.execute("INSERT INTO intake (key, value) VALUES (?, ?)", params![key, record])
         .expect("ours");
     drop(log);
+    sign_anew(&home, Topic::Intake);
     let done = home.ends(&["run"], &[], std::time::Duration::from_secs(30));
     done.fails(&["0-1", "version 2", "reads up to 1", "upgrade readers before writers"]);
     let checked = home.payfold(&["check", "--connect"]);

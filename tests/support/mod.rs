@@ -7,6 +7,7 @@ pub mod demo;
 pub mod dice;
 pub mod fetched;
 pub mod home;
+pub mod macs;
 pub mod notice;
 pub mod oracle;
 pub mod pair;

@@ -21,12 +21,13 @@ use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::order::Order;
 use payfold_schemas::position::Position;
 use payfold_schemas::record::{FactRecord, Record};
+use payfold_schemas::record_mac::Writer;
 use scylla::client::session_builder::SessionBuilder;
 use tokio::runtime::Runtime;
 
 use super::system::Home;
 use super::waits::until;
-use super::{knobs, stack};
+use super::{knobs, macs, stack};
 
 /// Few, so that a start is quick; more than one, so that order holds within a key only.
 const PARTITIONS: u32 = 2;
@@ -260,11 +261,28 @@ fn orders_db(home: &Home) -> PathBuf {
     home.data().join("orders.db")
 }
 
-/// Does something with the log of a system that does not run, as one of its roles would, and closes
-/// it.
+/// Does something with the log of a system that does not run, as somebody without its keys, and
+/// closes it.
+pub fn with_raw_log<T>(home: &Home, act: impl AsyncFnOnce(&dyn EventLog) -> T) -> T {
+    with_log_of(home, None, act)
+}
+
+/// Does something with the log of a system that does not run, as ingest would, and closes it.
 pub fn with_log<T>(home: &Home, act: impl AsyncFnOnce(&dyn EventLog) -> T) -> T {
+    with_log_of(home, Some(Writer::Ingest), act)
+}
+
+fn with_log_of<T>(
+    home: &Home,
+    writer: Option<Writer>,
+    act: impl AsyncFnOnce(&dyn EventLog) -> T,
+) -> T {
     runtime().block_on(async {
-        let log = open_log(home).await;
+        let raw = open_log(home).await;
+        let log = match writer {
+            Some(writer) => macs::as_role(home, raw, writer),
+            None => raw,
+        };
         let done = act(&*log).await;
         log.close().await.expect("it can be closed");
         done
@@ -289,5 +307,5 @@ pub fn create_request(order: &str, raw: &[u8]) -> Message {
         source: None,
     };
     let value = Record::of_fact(fact, raw.to_vec()).encode();
-    Message { key: key.to_message_key(), event: None, value }
+    Message { key: key.to_message_key(), event: None, value, mac: None }
 }

@@ -12,7 +12,6 @@ use payfold_engines::clock::Clock;
 use payfold_engines::log::walk::Walk;
 use payfold_engines::log::{Delivered, EventLog, Topic};
 use payfold_kit::parked::ParkedRecords;
-use payfold_schemas::record::Record;
 use prometheus::{
     Gauge, IntCounter, IntGauge, Registry, register_gauge_with_registry,
     register_int_counter_with_registry, register_int_gauge_with_registry,
@@ -188,12 +187,12 @@ impl LogVerifier {
     }
 }
 
-/// Checks a stored message. Decoding a record verifies its checksum; events have none and must be
-/// JSON. Errors: why it can't be read.
+/// Checks a stored message. Decoding a record verifies its checksum and its MAC. Events must be
+/// JSON; the ledger passes over those with a wrong MAC. Errors: why it can't be read.
 fn check(topic: Topic, message: &Delivered) -> Result<(), Box<dyn std::error::Error>> {
     match topic {
         Topic::Intake | Topic::Quarantine => {
-            Record::decode(&message.value)?;
+            message.record()?;
         }
         Topic::Orders | Topic::Findings => {
             serde_json::from_slice::<IgnoredAny>(&message.value)?;
@@ -230,7 +229,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (log, verifier) = verifier(folder.path());
         let append = async |topic, value: &[u8]| {
-            let message = Message { key: "p/M/o".to_owned(), event: None, value: value.to_vec() };
+            let message =
+                Message { key: "p/M/o".to_owned(), event: None, value: value.to_vec(), mac: None };
             log.append(topic, message).await.unwrap()
         };
         for n in 0..300 {
@@ -263,7 +263,7 @@ mod tests {
         for (topic, values) in [(Topic::Intake, 80), (Topic::Findings, 1)] {
             for _ in 0..values {
                 let value = b"rubbish".to_vec();
-                let message = Message { key: "p/M/o".to_owned(), event: None, value };
+                let message = Message { key: "p/M/o".to_owned(), event: None, value, mac: None };
                 log.append(topic, message).await.unwrap();
             }
         }

@@ -15,7 +15,7 @@ use payfold_projector::refold::Refold;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
 use payfold_schemas::position::Position;
-use payfold_schemas::record::{IntakeRecord, MARKER_KEY, Parts, Record};
+use payfold_schemas::record::{IntakeRecord, MARKER_KEY, Parts};
 
 use crate::events::{Committed, EVENTS_PER_PASS, StoredEvents};
 use crate::every_order::EveryOrder;
@@ -135,7 +135,7 @@ impl IntakePass<'_> {
             if !is_of_pass && !is_marker {
                 continue;
             }
-            match Record::decode(&message.value) {
+            match message.record() {
                 Ok(record) => {
                     let Some(record) = of_intake(record.parts) else { continue };
                     if self.committed.live.has(message.position) {
@@ -233,7 +233,7 @@ async fn check_quarantine(
     while let Some(page) = walk.next(PAGE).await? {
         for message in &page {
             verification.records += 1;
-            if let Err(error) = Record::decode(&message.value) {
+            if let Err(error) = message.record() {
                 verification.differs(&message.key, "quarantine record", &message.position, &error);
             }
         }

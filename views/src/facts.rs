@@ -9,7 +9,7 @@ use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::notice_source::{NoticeSource, RecordedRequest};
 use payfold_schemas::order::{Flag, KnownFacts, Order, OrderState};
 use payfold_schemas::position::Position;
-use payfold_schemas::record::{FactRecord, Parts, Record};
+use payfold_schemas::record::{FactRecord, Parts};
 use payfold_schemas::time::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -134,7 +134,8 @@ pub async fn records(
     for position in positions(&order.facts) {
         let message = search::message_at(log, Topic::Intake, position).await?;
         let message = message.ok_or(ReadError::Lost(position))?;
-        let record = Record::decode(&message.value)
+        let record = message
+            .record()
             .map_err(|error| ReadError::of_record(Topic::Intake, position, error))?;
         if let Parts::Fact(fact) = record.parts {
             found.push((position, fact, record.raw));

@@ -74,11 +74,15 @@ impl MessageContent {
     /// Decodes a message. Errors: `Newer`; `Corrupt` for an event that is not JSON.
     pub(crate) fn of(topic: Topic, message: &Delivered) -> Result<Self, ReadError> {
         if let Some(event) = &message.event {
-            let data = serde_json::from_slice(&message.value);
+            let value = match message.authentic_value() {
+                Ok(value) => value,
+                Err(problem) => return Ok(Self::Damaged(problem.into())),
+            };
+            let data = serde_json::from_slice(value);
             let data = data.map_err(|error| corrupt(topic, message, &error))?;
             return Ok(Self::Event(event.clone(), data));
         }
-        match Record::decode(&message.value) {
+        match message.record() {
             Ok(record) => Ok(Self::Record(Box::new(record))),
             Err(error) if error.is_newer() => Err(ReadError::Newer(error)),
             Err(error) => Ok(Self::Damaged(error)),
@@ -242,7 +246,7 @@ pub(crate) fn parse_position(text: &str) -> Result<Position, EngineError> {
 
 #[cfg(test)]
 mod tests {
-    use payfold_engines::log::Message;
+    use payfold_engines::log::{Authenticity, Message};
     use payfold_schemas::finding::FINDING_CHANGED_TYPE;
 
     use super::*;
@@ -278,7 +282,13 @@ mod tests {
 
     fn shown(event: Option<DeliveredEvent>, value: &[u8]) -> MessageRow {
         let position = Position { partition: 0, offset: 7 };
-        let message = Delivered { position, key: "p/M/a".to_owned(), event, value: value.to_vec() };
+        let message = Delivered {
+            position,
+            key: "p/M/a".to_owned(),
+            event,
+            value: value.to_vec(),
+            authenticity: Authenticity::Unchecked(None),
+        };
         MessageRow::of(&message, MessageContent::of(Topic::Orders, &message).unwrap())
     }
 

@@ -251,7 +251,8 @@ impl Reader {
     pub async fn notice(&self, position: Position) -> Result<NoticeHistory, ReadError> {
         let found = search::message_at(&*self.log, Topic::Quarantine, position).await?;
         let message = found.ok_or(ReadError::NoNotice(position))?;
-        let record = Record::decode(&message.value)
+        let record = message
+            .record()
             .map_err(|error| ReadError::of_record(Topic::Quarantine, position, error))?;
         let Record { parts: Parts::Quarantine(notice), raw, raw_key_id } = record else {
             return Err(ReadError::NoNotice(position));
@@ -278,7 +279,7 @@ mod tests {
         let hexed = include_str!("../../schemas/fixtures/quarantine.hex");
         let mut value = hex::decode(hexed.split_whitespace().collect::<String>()).unwrap();
         value.truncate(bytes);
-        Message { key: "p/M".to_owned(), event: None, value }
+        Message { key: "p/M".to_owned(), event: None, value, mac: None }
     }
 
     #[tokio::test]

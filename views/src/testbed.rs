@@ -37,5 +37,5 @@ impl Testbed {
 /// An event of this type.
 pub(crate) fn event(kind: &'static str, id: String, data: &impl Serialize) -> Message {
     let event = Some(EventAttributes { id, kind, time: Time::from_unix_ms(0) });
-    Message { key: "p".to_owned(), event, value: serde_json::to_vec(data).unwrap() }
+    Message { key: "p".to_owned(), event, value: serde_json::to_vec(data).unwrap(), mac: None }
 }

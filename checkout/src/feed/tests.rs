@@ -25,7 +25,8 @@ fn log() -> (Arc<dyn EventLog>, tempfile::TempDir) {
 async fn publish(log: &dyn EventLog, order: &str, version: u64) {
     let id = order_event_id(&key(order), 1, version);
     let event = EventAttributes { id, kind: ORDER_CHANGED_TYPE, time: Time::from_unix_ms(0) };
-    let message = Message { key: order.to_owned(), event: Some(event), value: b"{}".to_vec() };
+    let message =
+        Message { key: order.to_owned(), event: Some(event), value: b"{}".to_vec(), mac: None };
     log.append(Topic::Orders, message).await.unwrap();
 }
 

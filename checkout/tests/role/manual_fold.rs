@@ -128,7 +128,7 @@ pub async fn publish_event(log: &dyn EventLog, order: &Order) {
         "epoch": 1, "version": order.version, "state": order.summary.state,
     });
     let value = data.to_string().into_bytes();
-    let message = Message { key: key.to_message_key(), event: Some(event), value };
+    let message = Message { key: key.to_message_key(), event: Some(event), value, mac: None };
     log.append(Topic::Orders, message).await.unwrap();
 }
 

@@ -32,6 +32,7 @@ pub async fn append_fact(engines: &Engines, order: &str, fact: Fact) {
         key: order.to_owned(),
         event: None,
         value: encode_fact(&record, b""),
+        mac: None,
     };
     engines.log.append(payfold_engines::log::Topic::Intake, message).await.unwrap();
 }

@@ -82,7 +82,7 @@ async fn findings_are_filtered_by_account() {
         let event =
             EventAttributes { id: id.to_owned(), kind: "payfold.finding.changed.v1", time: NOW };
         let value = data.to_string().into_bytes();
-        let message = Message { key: id.to_owned(), event: Some(event), value };
+        let message = Message { key: id.to_owned(), event: Some(event), value, mac: None };
         engines.log.append(Topic::Findings, message).await.unwrap();
     }
     let (seen, next) = read_lines(&world, "findings").await;

@@ -33,7 +33,7 @@ pub async fn soon<T>(future: impl Future<Output = T>) -> T {
 }
 
 pub fn message(key: &str, text: &str) -> Message {
-    Message { key: key.to_owned(), event: None, value: text.as_bytes().to_vec() }
+    Message { key: key.to_owned(), event: None, value: text.as_bytes().to_vec(), mac: None }
 }
 
 /// Appends texts under one key and waits for each.

@@ -16,7 +16,7 @@ use payfold_engines::{EngineError, SeamFuture};
 use crate::bed::{self, Bed, soon};
 use crate::cql::Keyspace;
 use crate::stack::{is_available, shared};
-use crate::{assigned_reader, log, pairing};
+use crate::{assigned_reader, authenticated, log, pairing};
 
 /// Topics with a prefix of their own on the shared broker, and a keyspace for tests with a store.
 pub struct Topics {
@@ -87,6 +87,12 @@ async fn log_marks_every_partition() {
 async fn log_appends_lists() {
     let Some(bed) = Topics::new(3).await else { return };
     log::appends_lists(&bed).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn log_checks_who_wrote() {
+    let Some(bed) = Topics::new(3).await else { return };
+    authenticated::checks_who_wrote(&bed).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

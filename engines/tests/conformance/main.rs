@@ -3,6 +3,7 @@
 //! (`sqlite.rs`, `kafka.rs`, `cql.rs`).
 
 mod assigned_reader;
+mod authenticated;
 mod bed;
 mod builds;
 mod cql;

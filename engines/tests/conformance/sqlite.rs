@@ -9,7 +9,7 @@ use payfold_engines::orders::sqlite::SqliteOrders;
 use payfold_engines::{EngineError, SeamFuture};
 
 use crate::bed::Bed;
-use crate::{assigned_reader, builds, log, orders, pairing, scans};
+use crate::{assigned_reader, authenticated, builds, log, orders, pairing, scans};
 
 /// A directory with a log.db and an orders.db.
 pub struct Files(pub tempfile::TempDir);
@@ -59,6 +59,11 @@ async fn log_lists_long_topics() {
 #[tokio::test]
 async fn log_appends_lists() {
     log::appends_lists(&Files::new()).await;
+}
+
+#[tokio::test]
+async fn log_checks_who_wrote() {
+    authenticated::checks_who_wrote(&Files::new()).await;
 }
 
 #[tokio::test]

@@ -167,7 +167,8 @@ async fn a_full_disk_is_unavailable_and_the_log_recovers_without_a_restart() {
     let ballast = files.0.path().join("ballast");
     std::fs::write(&ballast, vec![0; 3 << 20]).unwrap();
     let append = || {
-        let message = Message { key: "k".to_owned(), event: None, value: vec![1; 64 << 10] };
+        let message =
+            Message { key: "k".to_owned(), event: None, value: vec![1; 64 << 10], mac: None };
         soon(log.append(Topic::Intake, message))
     };
     let mut stored = 0;

@@ -14,7 +14,8 @@ use payfold_testing::stack;
 use super::*;
 
 async fn append(log: &dyn EventLog, text: &str) -> Position {
-    let message = Message { key: "k".to_owned(), event: None, value: text.as_bytes().to_vec() };
+    let message =
+        Message { key: "k".to_owned(), event: None, value: text.as_bytes().to_vec(), mac: None };
     log.append(Topic::Intake, message).await.expect("appended")
 }
 

@@ -9,6 +9,7 @@ mod assemble;
 mod key_file;
 mod plain;
 pub(super) mod problem;
+mod record_key_file;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,6 +23,7 @@ use self::plain::PlainFile;
 use super::file;
 use super::stamp::FileStamp;
 use crate::document::VaultDocument;
+use crate::record_key::RecordKeyEntry;
 use crate::vault::dir::problem::{BadFile, FileProblem, PLAIN_FILE};
 use crate::vault::error::VaultError;
 
@@ -91,6 +93,8 @@ pub(super) fn read_settled(dir: &Path) -> Result<(DirSnapshot, VaultDocument), V
 #[derive(Default)]
 struct DirContent {
     keys: Vec<VaultKeyFile>,
+    /// Each with the name of its file.
+    record_keys: Vec<(String, RecordKeyEntry)>,
     plain: Option<PlainFile>,
     problems: Vec<FileProblem>,
     files: usize,
@@ -113,6 +117,11 @@ fn read_files(seen: &DirSnapshot) -> DirContent {
             match plain::parse(&bytes) {
                 Ok(plain) => read.plain = Some(plain),
                 Err(BadFile(problem)) => wrong(problem),
+            }
+        } else if let Some(writer) = record_key_file::writer_of(name) {
+            match record_key_file::parse(writer, &bytes) {
+                Ok(key) => read.record_keys.push((name.clone(), key)),
+                Err(problems) => problems.into_iter().for_each(wrong),
             }
         } else {
             match key_file::parse(name, &bytes) {
@@ -174,9 +183,11 @@ fn judge(dir: &Path, read: DirContent) -> Result<VaultDocument, VaultError> {
     if read.files == 0 {
         return Err(VaultError::Empty { path: dir.to_owned() });
     }
-    let (document, more) = assemble(read.keys, read.plain);
+    let (mut document, more) = assemble(read.keys, read.plain);
     let mut problems = read.problems;
     problems.extend(more);
+    problems.extend(record_key_file::conflicts(&read.record_keys));
+    document.record_keys = read.record_keys.into_iter().map(|(_, key)| key).collect();
     if problems.is_empty() {
         return Ok(document);
     }

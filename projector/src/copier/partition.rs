@@ -100,6 +100,10 @@ impl CopiedPartition {
         if self.halted || offset <= self.seen {
             return Ok(());
         }
+        if let Err(problem) = message.authentic_value() {
+            let position = message.position;
+            tracing::error!(%position, "an event of orders is not copied: {problem}");
+        }
         let event = match event(&message) {
             Ok(event) => event,
             Err(error) => {
@@ -175,10 +179,11 @@ impl CopiedPartition {
 
 /// Parses an `order.changed`; `None` for a message of another type. Errors: what is wrong with it.
 fn event(message: &Delivered) -> Result<Option<Event>, serde_json::Error> {
+    let Ok(value) = message.authentic_value() else { return Ok(None) };
     if message.event.as_ref().is_none_or(|event| event.kind != ORDER_CHANGED_TYPE) {
         return Ok(None);
     }
-    let data: EventData = serde_json::from_slice(&message.value)?;
+    let data: EventData = serde_json::from_slice(value)?;
     Ok(Some(Event {
         key: message.key.clone(),
         number: (data.epoch, data.version),

@@ -70,7 +70,12 @@ fn event(text: &str) -> Message {
     });
     let id = format!("{key}/{epoch}/{version}");
     let event = EventAttributes { id, kind: ORDER_CHANGED_TYPE, time: SystemClock.now() };
-    Message { key: key.to_owned(), event: Some(event), value: data.to_string().into_bytes() }
+    Message {
+        key: key.to_owned(),
+        event: Some(event),
+        value: data.to_string().into_bytes(),
+        mac: None,
+    }
 }
 
 async fn append(log: &Arc<dyn EventLog>, events: &str) {

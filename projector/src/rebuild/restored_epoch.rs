@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use payfold_engines::EngineError;
 use payfold_engines::log::{EventLog, Topic};
 use payfold_engines::orders::OrderStore;
 use payfold_schemas::publication::Publication;
@@ -13,11 +14,9 @@ use payfold_schemas::publication::Publication;
 use super::service::highest_epoch;
 use crate::journal::{DecideError, DecisionRequest, Journal, JournalEntry, switch_marker};
 
-/// Decides an epoch above every known one and above `seen`, and writes its markers after the last
-/// record. The system must not run yet. Errors: the engines'; after a crash in between the
-/// supervisor that starts next writes the markers.
+/// Decides an epoch above every known one and above `seen`. The system must not run yet; its next
+/// start writes the markers. Errors: the engines'.
 pub async fn raise_epoch_after_restore(
-    log: &dyn EventLog,
     store: &Arc<dyn OrderStore>,
     request: &DecisionRequest,
     seen: u32,
@@ -31,10 +30,20 @@ pub async fn raise_epoch_after_restore(
     }
     let epoch = highest.saturating_add(1);
     let publication = Publication { build: known.published().build, epoch };
-    let known =
-        journal.decide(request, |_| Ok(JournalEntry::SwitchDecided { publication })).await?;
-    let switch = known.unmarked_switch().expect("it was decided just now");
-    log.append_marker(Topic::Intake, switch_marker(switch)).await?;
-    journal.decide(request, |_| Ok(JournalEntry::MarkersWritten { epoch })).await?;
+    journal.decide(request, |_| Ok(JournalEntry::SwitchDecided { publication })).await?;
     Ok(publication)
+}
+
+/// Writes the markers of a decided epoch that has none yet, before anything else is appended: what
+/// follows the restored log is published under the new epoch. The supervisor notes in the journal
+/// that they are written, and writes them again, which changes nothing. Errors: the engines'.
+pub async fn write_missing_markers(
+    log: &dyn EventLog,
+    store: &Arc<dyn OrderStore>,
+) -> Result<(), EngineError> {
+    let known = Journal::new(Arc::clone(store)).read().await?;
+    if let Some(switch) = known.unmarked_switch() {
+        log.append_marker(Topic::Intake, switch_marker(switch)).await?;
+    }
+    Ok(())
 }

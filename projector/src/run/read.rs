@@ -22,7 +22,7 @@ use payfold_schemas::digest::Digest;
 use payfold_schemas::parked::Parked;
 use payfold_schemas::position::Position;
 use payfold_schemas::publication::{Publication, Switch};
-use payfold_schemas::record::{FactRecord, IntakeRecord, decode_intake};
+use payfold_schemas::record::{FactRecord, IntakeRecord};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::MissedTickBehavior;
 
@@ -308,7 +308,7 @@ fn decode(
         let before = states.heads.get(&position.partition).copied();
         let before = before.unwrap_or_else(|| Head::genesis(log_id, position.partition));
         let head = before.after(position, &delivered.key, &delivered.value);
-        match decode_intake(&delivered.value) {
+        match delivered.intake_record() {
             Ok(IntakeRecord::Fact(record)) => records.push((position, record)),
             Ok(IntakeRecord::Switch(switch)) => {
                 let before = states.publication(position.partition);

@@ -185,7 +185,8 @@ async fn a_stop_signal_during_an_outage_ends_the_run_without_an_error() {
 async fn a_record_that_cannot_be_read_halts_after_what_came_before_it() {
     let world = World::new();
     world.append("a C 100; a O r1").await;
-    let bad = Message { key: "p/M/a".into(), event: None, value: b"\x07nonsense".to_vec() };
+    let bad =
+        Message { key: "p/M/a".into(), event: None, value: b"\x07nonsense".to_vec(), mac: None };
     world.log.append_all(Topic::Intake, vec![bad]).await.unwrap();
     world.append("a S r1 100").await;
     let halted = run_through(world.projector(), 4).await.unwrap_err();

@@ -243,6 +243,7 @@ async fn a_crash_between_the_fact_and_its_event_leaves_one_fact() {
         key: key_of("o1").to_message_key(),
         event: None,
         value: Record::of_fact(fact, RAW.to_vec()).encode(),
+        mac: None,
     };
     bed.log.append_all(Topic::Intake, vec![message]).await.unwrap();
     let running = bed.start();

@@ -194,6 +194,7 @@ impl TestBed {
                 key: record.order.to_message_key(),
                 event: None,
                 value: encode_fact(&record, b""),
+                mac: None,
             }
         };
         let messages: Vec<Message> = orders

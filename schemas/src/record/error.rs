@@ -1,5 +1,7 @@
 //! Owns the reasons why stored bytes can't be read as a record.
 
+use crate::record_mac::NotAuthentic;
+
 /// The envelope version this program writes.
 pub const ENVELOPE_VERSION: u8 = 1;
 
@@ -26,6 +28,9 @@ pub enum RecordError {
     /// Written by a newer program.
     #[error("record holds a word this program does not know ({0}): upgrade readers before writers")]
     UnknownWord(String),
+    /// No role of this system wrote it as it is.
+    #[error("record is not authentic: {0}")]
+    NotAuthentic(#[from] NotAuthentic),
     /// The checksum holds and the parts don't decode.
     #[error("record does not decode: {0}")]
     Parts(String),
@@ -36,7 +41,7 @@ impl RecordError {
     pub fn is_newer(&self) -> bool {
         match self {
             Self::UnknownVersion(_) | Self::UnknownKind(_) | Self::UnknownWord(_) => true,
-            Self::Truncated | Self::Checksum | Self::Parts(_) => false,
+            Self::Truncated | Self::Checksum | Self::NotAuthentic(_) | Self::Parts(_) => false,
         }
     }
 }

@@ -5,6 +5,7 @@ mod beside;
 mod cluster;
 mod e2e;
 mod empty;
+mod engines;
 mod ingest;
 mod process;
 mod projector;

@@ -24,9 +24,10 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::cluster::BenchCluster;
+use super::engines;
 use crate::args::{BenchProjectorArgs, Global};
 use crate::settings::{self, Settings};
-use crate::wiring::{self, Need};
+use crate::wiring::Need;
 use crate::{output, roles};
 
 const POLL: Duration = Duration::from_millis(100);
@@ -126,7 +127,7 @@ async fn measure(
     let orders = args.orders.min(args.facts / 5).max(1);
     let world = FactGenerator::new(orders, args.window, SystemClock.now());
     let registry = Registry::new();
-    let engines = wiring::open(settings, &registry, Need::Both).await?.context("both engines")?;
+    let engines = engines::open(settings, &registry, Need::Both).await?;
     let (log, store) = (&engines.log, engines.base()?);
     let facts = world.records();
     let progress = progress(args, facts);

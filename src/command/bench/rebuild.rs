@@ -25,9 +25,10 @@ use tokio::sync::watch;
 
 use super::beside;
 use super::cluster::BenchCluster;
+use super::engines;
 use crate::args::{BenchRebuildArgs, Global};
 use crate::settings::{self, Settings};
-use crate::wiring::{self, Need};
+use crate::wiring::Need;
 use crate::{output, roles};
 
 /// The measured build and the build it is compared with, both of the bench's log.
@@ -120,8 +121,7 @@ async fn into_sqlite(
 ) -> anyhow::Result<RebuildReport> {
     let (world, orders) = world(args);
     let facts = world.records();
-    let engines =
-        wiring::open(settings, &Registry::new(), Need::Both).await?.context("both engines")?;
+    let engines = engines::open(settings, &Registry::new(), Need::Both).await?;
     fill_log(&*engines.log, &world, |_| ()).await?;
     let built = engines.base()?.build(BUILDS[0]).await?;
     let took = fold(&engines.log, &built, (BUILDS[0], facts)).await?;
@@ -151,7 +151,7 @@ async fn into_memory(
 ) -> anyhow::Result<RebuildReport> {
     let (world, orders) = world(args);
     let facts = world.records();
-    let engines = wiring::open(settings, &Registry::new(), Need::Log).await?.context("the log")?;
+    let engines = engines::open(settings, &Registry::new(), Need::Log).await?;
     fill_log(&*engines.log, &world, |_| ()).await?;
     let memory = Arc::new(InMemoryOrderStore::storing());
     let store: Arc<dyn OrderStore> = Arc::<InMemoryOrderStore>::clone(&memory);

@@ -8,7 +8,7 @@ use payfold_engines::log::{EventLog, Topic};
 use payfold_schemas::fact::Fact;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::position::Position;
-use payfold_schemas::record::{IntakeRecord, decode_intake};
+use payfold_schemas::record::IntakeRecord;
 
 use super::shop::NoticeContent;
 
@@ -30,7 +30,7 @@ pub(crate) async fn taken(
     let mut walk = Walk::from(log, Topic::Intake, places);
     while let Some(page) = walk.next(PAGE).await? {
         for message in &page {
-            let IntakeRecord::Fact(record) = decode_intake(&message.value)? else { continue };
+            let IntakeRecord::Fact(record) = message.intake_record()? else { continue };
             let Fact::Ipn(ipn) = record.fact else { continue };
             if !of.contains_key(&record.order) {
                 continue;

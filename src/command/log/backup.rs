@@ -45,7 +45,7 @@ pub(crate) async fn run(settings: &Settings, to: &Path) -> anyhow::Result<Engine
         std::fs::File::open(to.join(VAULT))?.sync_all()?;
     }
     let copies = Paths { log: to.join(LOG), orders: to.join(ORDERS) };
-    let engines = copies.open_to_read().await?;
+    let engines = copies.open_to_read(vault::record_keys(settings)).await?;
     engines.check_pair().await?;
     let ends = walk::ends(&*engines.log, Topic::Intake).await?;
     let log_end = ends.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");

@@ -4,15 +4,15 @@
 //! written.
 
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_engines::log::{Delivered, EventLog, Topic};
+use payfold_engines::log::{Authenticity, Delivered, EventLog, Topic};
 use payfold_kit::parked;
 use payfold_kit::search;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::ids::Author;
 use payfold_schemas::parked::Parked;
 use payfold_schemas::position::Position;
-use payfold_schemas::record::MARKER_KEY;
-use payfold_schemas::record::{RecordError, decode_intake};
+use payfold_schemas::record::{MARKER_KEY, RecordError};
+use payfold_schemas::record_mac::NotAuthentic;
 use payfold_verify::through::folded;
 use payfold_views::listing::moment;
 use prometheus::Registry;
@@ -21,6 +21,7 @@ use crate::args::ParkArgs;
 use crate::error::Fixable;
 use crate::output;
 use crate::settings::Settings;
+use crate::vault;
 use crate::wiring::explain::explain;
 use crate::wiring::{self, Engines, Need};
 
@@ -30,6 +31,8 @@ pub(crate) async fn run(settings: &Settings, args: &ParkArgs) -> anyhow::Result<
     let position: Position = args.position.parse()?;
     let author = Author::parse(&args.by)?;
     let engines = if args.yes {
+        // A marker without a MAC would stop every partition.
+        vault::read(settings)?;
         let opened = wiring::open(settings, &Registry::new(), Need::Both).await?;
         opened.expect("both engines are needed")
     } else {
@@ -78,7 +81,7 @@ async fn damaged(
             "see the first and last position of each partition with `payfold log stats`",
         )
     })?;
-    match decode_intake(&record.value) {
+    match record.intake_record() {
         Ok(_) => Err(Fixable::error(
             format!(
                 "record {position} of intake is not damaged, and only a damaged record can be \
@@ -91,7 +94,7 @@ async fn damaged(
             "run the version of payfold that wrote it, or a later one; \
              docs/how-to/upgrade.md, \"Upgrading\"",
         )),
-        Err(_) if record.key == MARKER_KEY => Err(Fixable::error(
+        Err(_) if record.key == MARKER_KEY && !is_foreign(&record) => Err(Fixable::error(
             format!(
                 "record {position} of intake is a marker of payfold and belongs to no order, so \
                  it can't be parked"
@@ -101,6 +104,12 @@ async fn damaged(
         )),
         Err(error) => Ok((record, error)),
     }
+}
+
+/// Whether no role of this system ever wrote it, not even with other bytes.
+fn is_foreign(record: &Delivered) -> bool {
+    let Authenticity::Refused(problem) = record.authenticity else { return false };
+    matches!(problem, NotAuthentic::NoMac | NotAuthentic::UnknownKey(_))
 }
 
 /// Prints what is known of a damaged record.

@@ -19,6 +19,7 @@ use crate::data_dir::DataDir;
 use crate::error::Fixable;
 use crate::output;
 use crate::settings::Settings;
+use crate::vault;
 use crate::wiring::Paths;
 use payfold_partners::token::LOCAL_OWNER;
 
@@ -67,7 +68,7 @@ pub(crate) async fn run(
             }
         }
     }
-    paths.open_to_read().await?.check_pair().await?;
+    paths.open_to_read(vault::record_keys(settings)).await?.check_pair().await?;
     let publication = begin_anew(&paths, &manifest, seen).await?;
     print_result(&manifest, &data, publication);
     Ok(())
@@ -83,7 +84,7 @@ async fn begin_anew(paths: &Paths, manifest: &Manifest, seen: u32) -> anyhow::Re
         request_id: SystemClock.request_id(),
         at: SystemClock.now(),
     };
-    Ok(raise_epoch_after_restore(&*engines.log, engines.base()?, &asked, seen).await?)
+    Ok(raise_epoch_after_restore(engines.base()?, &asked, seen).await?)
 }
 
 fn print_result(manifest: &Manifest, data: &DataDir, publication: Publication) {

@@ -52,6 +52,12 @@ pub(super) async fn orders(
     from: u32,
     output: &OutputArgs,
 ) -> anyhow::Result<()> {
+    if engines.record_keys.load().is_empty() {
+        output::error_line(
+            "who wrote the records is not checked: the vault has no record keys, or can't be read \
+             here",
+        );
+    }
     let bar = output::progress_bar(output.output, 0, "records and events");
     let verification = payfold_verify::orders::verify(&subject(engines)?, from, &bar).await?;
     bar.finish_and_clear();

@@ -10,7 +10,7 @@ use payfold_projector::rebuild::difference::compare_orders;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
 use payfold_schemas::position::Position;
-use payfold_schemas::record::{FactRecord, IntakeRecord, decode_intake};
+use payfold_schemas::record::{FactRecord, IntakeRecord};
 
 use super::difference_report::DifferenceReport;
 use crate::args::DiffArgs;
@@ -68,7 +68,7 @@ async fn folded(
     let mut walk = Walk::to_the_end(&*engines.log, Topic::Intake).await?;
     while let Some(page) = walk.next(PAGE).await? {
         for message in page.iter().filter(|message| wanted(&message.key)) {
-            match decode_intake(&message.value) {
+            match message.intake_record() {
                 Ok(IntakeRecord::Fact(record)) => fold_into(&mut orders, &record, message.position),
                 Ok(IntakeRecord::Switch(_) | IntakeRecord::Parked(_)) => {}
                 Err(error) if error.is_newer() => return Err(error.into()),

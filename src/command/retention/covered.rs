@@ -135,6 +135,7 @@ impl SealedCounts {
 
 #[cfg(test)]
 mod tests {
+    use payfold_engines::log::Authenticity;
     use payfold_schemas::fact::Fact;
     use payfold_schemas::ids::OrderKey;
     use payfold_schemas::position::Position;
@@ -167,7 +168,13 @@ mod tests {
             let (parts, raw) = (Parts::Fact(fact), raw.as_bytes().to_vec());
             let value = Record { parts, raw_key_id: raw_key_id.cloned(), raw }.encode();
             let position = Position { partition: 0, offset: 1 };
-            let message = Delivered { position, key: order.to_owned(), event: None, value };
+            let message = Delivered {
+                position,
+                key: order.to_owned(),
+                event: None,
+                value,
+                authenticity: Authenticity::Unchecked(None),
+            };
             counts.take(&message, &erasable).unwrap();
         }
         assert_eq!((counts.intake, counts.unsealed, counts.bytes), (1, 1, 6));

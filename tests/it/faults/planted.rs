@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use payfold::{DataDir, Engines, Loaded, Need, OpenedSystem, Roles, RunningSystem, Settings};
+use payfold_schemas::record_keys::RecordKeys;
 
 use crate::faults::checker::Report;
 use crate::faults::child::Program;
@@ -85,6 +86,7 @@ fn serve(bug: Bug, data: PathBuf) {
         let bent = Engines::new(
             Arc::new(BentLog::new(engines.log, bug)),
             Some(Arc::new(BentStore::new(store, bug))),
+            RecordKeys::default(),
         );
         let opened =
             OpenedSystem::with_engines(&loaded, Some(bent), registry).expect("the keys open");

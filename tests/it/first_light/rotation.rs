@@ -94,7 +94,9 @@ pub fn a_key_is_rotated_under_load_without_one_refusal(pair: Pair) {
             assert_eq!(post.status, 200, "new: {}, sent {}", post.is_new, post.sent);
             seen[place] += 1;
         } else if ended {
-            assert_eq!(post.status, 401, "new: {}, sent {}", post.is_new, post.sent);
+            // What a key has signed too early is kept, as soon as the key is known.
+            let expected: &[u16] = if post.is_new { &[401, 503] } else { &[401] };
+            assert!(expected.contains(&post.status), "{} {}", post.status, post.is_new);
             seen[place + 1] += 1;
         }
     }

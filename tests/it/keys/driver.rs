@@ -145,9 +145,9 @@ fn send(
 }
 
 impl Outcome {
-    /// Judges every answer. It is 200 if its key was valid from sending to answer, and 401 if the
-    /// key was valid at no instant between; at a border it may be either. Every rotated key was
-    /// tried inside and after its time. Returns a line of figures.
+    /// Judges every answer. It is 200 if its key was valid from sending to answer, 401 if the key
+    /// had ended, and 401 or 503 if it was too early; at a border it may be either. Every rotated
+    /// key was tried inside and after its time. Returns a line of figures.
     pub fn judge(&self, plan: &Plan) -> String {
         let keys = plan.keys();
         let mut tried: BTreeMap<(usize, bool), u64> = BTreeMap::new();
@@ -162,8 +162,11 @@ impl Outcome {
                 assert_eq!(post.status, 200, "{}", describe());
                 let newer = keys.get(post.key + 1);
                 in_overlap += u64::from(newer.is_some_and(|newer| newer.from <= post.sent));
-            } else if ended || post.answered < key.from {
+            } else if ended {
                 assert_eq!(post.status, 401, "{}", describe());
+            } else if post.answered < key.from {
+                // 503 as soon as the key is known: the notice is kept for it.
+                assert!([401, 503].contains(&post.status), "{} {}", post.status, describe());
             }
             if counts || ended {
                 *tried.entry((post.key, counts)).or_default() += 1;

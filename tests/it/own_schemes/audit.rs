@@ -2,6 +2,7 @@
 //! custom schemes and in quarantine. A person who can write the log can neither make up a signed
 //! notice nor change one.
 
+use payfold_engines::log::Topic;
 use payfold_schemas::fact::Fact;
 use payfold_schemas::money::Amount;
 use payfold_schemas::record::{Parts, Record};
@@ -9,6 +10,7 @@ use rusqlite::params;
 
 use super::*;
 use crate::retention::records;
+use crate::support::macs::sign_anew;
 use crate::support::notice::Notice;
 use crate::support::system::Done;
 
@@ -95,11 +97,15 @@ fn found(done: &Done) -> Vec<String> {
     done.rows().iter().map(row).collect()
 }
 
-/// Puts a record in the place of one; its checksum fits.
+/// Puts a record in the place of one; its checksum and its MAC fit.
 fn put(home: &Home, (topic, position): (&str, i64), value: &[u8]) {
     let log = rusqlite::Connection::open(home.data().join("log.db")).expect("a log");
     let sql = format!("UPDATE {topic} SET value = ? WHERE position = ?");
     assert_eq!(log.execute(&sql, params![value, position]).expect("ours"), 1);
+    drop(log);
+    for topic in [Topic::Intake, Topic::Quarantine] {
+        sign_anew(home, topic);
+    }
 }
 
 /// The record with one thing changed, where it has that.

@@ -141,5 +141,5 @@ fn message(order: &OrderKey, fact: Fact, number: usize) -> Message {
         source,
     };
     let value = Record::of_fact(record, b"{}".to_vec()).encode();
-    Message { key: order.to_string(), event: None, value }
+    Message { key: order.to_string(), event: None, value, mac: None }
 }

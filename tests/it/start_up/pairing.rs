@@ -24,7 +24,8 @@ fn made() -> Option<Start> {
 /// Appends a record to intake. Returns its position and the log's id.
 fn append(start: &Start) -> (Position, [u8; 16]) {
     with_log(&start.home, async |log: &dyn EventLog| {
-        let message = Message { key: "a/b/c".to_owned(), event: None, value: b"1".to_vec() };
+        let message =
+            Message { key: "a/b/c".to_owned(), event: None, value: b"1".to_vec(), mac: None };
         (log.append(Topic::Intake, message).await.expect("it is appended"), log.id())
     })
 }

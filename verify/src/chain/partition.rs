@@ -12,7 +12,6 @@ use payfold_engines::orders::Folded;
 use payfold_schemas::chain::Head;
 use payfold_schemas::digest::Digest;
 use payfold_schemas::position::Position;
-use payfold_schemas::record::Record;
 
 use crate::chain::anchored::Anchored;
 use crate::subject::Subject;
@@ -269,7 +268,7 @@ async fn describe_damage(
             if record.position.offset > expected {
                 wrong.push(missing(Position { offset: expected, ..first }, record.position.offset));
             }
-            if let Err(error) = Record::decode(&record.value) {
+            if let Err(error) = record.record() {
                 wrong.push(format!("{}: {error}", record.position));
             }
             (expected, place) = (record.position.offset.saturating_add(1), record.position);

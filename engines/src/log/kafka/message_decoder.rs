@@ -1,12 +1,14 @@
-//! Owns decoding a Kafka message into its key, CloudEvents attributes and value. Invariant: the
+//! Owns decoding a Kafka message into key, CloudEvents attributes, value and MAC. Invariant: the
 //! marker that opens a topic (`marker`) is never delivered.
 
+use payfold_schemas::record_mac::RecordMac;
 use rdkafka::message::{BorrowedMessage, Headers, Message as _};
 
 use super::layout::Layout;
 use super::marker::{MARKER_TYPE, TYPE_HEADER};
+use super::producer::client::MAC_HEADER;
 use crate::EngineError;
-use crate::log::{Delivered, DeliveredEvent};
+use crate::log::{Authenticity, Delivered, DeliveredEvent};
 
 /// Decodes a message of a topic in a log epoch; `None` for a marker. Errors: `Corrupt` if payfold
 /// can't have written it.
@@ -23,13 +25,17 @@ pub(super) fn decode_message(
              take its write access away"
         ))
     };
-    let mut attributes = [None, None, None];
+    let (mut attributes, mut mac) = ([None, None, None], None);
     if let Some(headers) = message.headers() {
         for header in headers.iter() {
             let place = match header.key {
                 "ce_id" => 0,
                 TYPE_HEADER => 1,
                 "ce_time" => 2,
+                MAC_HEADER => {
+                    mac = header.value.and_then(RecordMac::from_bytes);
+                    continue;
+                }
                 _ => continue,
             };
             let text = header.value.and_then(|value| std::str::from_utf8(value).ok());
@@ -47,5 +53,5 @@ pub(super) fn decode_message(
     let key = message.key().and_then(|key| std::str::from_utf8(key).ok());
     let key = key.ok_or_else(|| corrupt("has no key"))?.to_owned();
     let value = message.payload().ok_or_else(|| corrupt("has no value"))?.to_vec();
-    Ok(Some(Delivered { position, key, event, value }))
+    Ok(Some(Delivered { position, key, event, value, authenticity: Authenticity::Unchecked(mac) }))
 }

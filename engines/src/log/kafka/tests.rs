@@ -43,7 +43,10 @@ async fn grow(settings: &KafkaSettings, name: &str, partitions: usize) {
 }
 
 fn message(topic: Topic, key: usize) -> (Topic, Message) {
-    (topic, Message { key: format!("acme/SHOP/{key}"), event: None, value: b"v".to_vec() })
+    (
+        topic,
+        Message { key: format!("acme/SHOP/{key}"), event: None, value: b"v".to_vec(), mac: None },
+    )
 }
 
 /// Appends one message for each of 40 keys to every topic; returns their partitions.
@@ -113,6 +116,7 @@ static FOREIGN: std::sync::LazyLock<Message> = std::sync::LazyLock::new(|| Messa
     key: "somebody's".to_owned(),
     event: None,
     value: b"foreign".to_vec(),
+    mac: None,
 });
 
 /// Reads this many messages from an assigned reader; returns their number by partition.

@@ -6,13 +6,17 @@
 use std::path::Path;
 
 use payfold_schemas::position::Position;
+use payfold_schemas::record_mac::RecordMac;
+use rusqlite::types::Value;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use crate::EngineError;
-use crate::log::{Delivered, DeliveredEvent, Extent, Message, Topic};
+use crate::log::{Authenticity, Delivered, DeliveredEvent, Extent, Message, Topic};
 use crate::sqlite::{at, from_sql, not_a, open_writer, reopen_writer, seam_error, to_sql};
 
-const SCHEMA_VERSION: i64 = 1;
+/// Version 2 has a column for the MAC of each message.
+const SCHEMA_VERSION: i64 = 2;
+const WITHOUT_MACS: i64 = 1;
 
 /// How many of the last rows the estimate of a topic's size is made from.
 const SAMPLE_ROWS: u64 = 256;
@@ -37,6 +41,9 @@ pub(super) fn position(offset: u64) -> Position {
 pub(super) fn open(path: &Path) -> Result<Connection, EngineError> {
     let connection = open_writer(path, PRAGMAS)?;
     create(&connection).map_err(seam_error)?;
+    if matches!(meta(&connection, "schema_version"), Ok(Value::Integer(WITHOUT_MACS))) {
+        add_macs(&connection).map_err(seam_error)?;
+    }
     Ok(connection)
 }
 
@@ -69,7 +76,7 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
     for topic in Topic::ALL {
         connection.execute_batch(&format!(
             "CREATE TABLE {} (position INTEGER PRIMARY KEY, key TEXT NOT NULL, id TEXT, type TEXT,
-                 time TEXT, value BLOB NOT NULL)",
+                 time TEXT, value BLOB NOT NULL, mac BLOB)",
             topic.name()
         ))?;
     }
@@ -77,6 +84,23 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute("INSERT INTO meta VALUES ('log_id', randomblob(16))", [])?;
     connection.execute("INSERT INTO meta VALUES ('schema_version', ?)", [SCHEMA_VERSION])?;
     connection.execute_batch("COMMIT")
+}
+
+/// Upgrades a file of version 1. Its rows are not touched: they have no MAC.
+fn add_macs(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    for topic in Topic::ALL {
+        connection.execute_batch(&format!("ALTER TABLE {} ADD COLUMN mac BLOB", topic.name()))?;
+    }
+    let sql = "UPDATE meta SET value = ? WHERE name = 'schema_version'";
+    connection.execute(sql, [SCHEMA_VERSION])?;
+    connection.execute_batch("COMMIT")
+}
+
+/// One value of the table `meta`. Errors: `Corrupt` if the file is no log.
+fn meta(connection: &Connection, name: &str) -> Result<Value, EngineError> {
+    let sql = "SELECT value FROM meta WHERE name = ?";
+    connection.query_row(sql, [name], |row| row.get(0)).map_err(|error| not_a("log", error))
 }
 
 /// Makes the write-ahead log's file `bytes` long before the first append. Syncing a file that grew
@@ -105,23 +129,17 @@ pub(super) fn reserve(connection: &Connection, bytes: u32) -> rusqlite::Result<(
 /// Reads the log's id. Errors: `Invalid` if another version created the file, `Corrupt` if it is no
 /// log.
 pub(super) fn log_id(connection: &Connection) -> Result<[u8; 16], EngineError> {
-    let meta = |name: &str| {
-        let sql = "SELECT value FROM meta WHERE name = ?";
-        let value =
-            connection.query_row(sql, [name], |row| row.get::<_, rusqlite::types::Value>(0));
-        value.map_err(|error| not_a("log", error))
-    };
-    match meta("schema_version")? {
-        rusqlite::types::Value::Integer(SCHEMA_VERSION) => {}
+    match meta(connection, "schema_version")? {
+        Value::Integer(SCHEMA_VERSION | WITHOUT_MACS) => {}
         other => {
             return Err(EngineError::Invalid(format!(
-                "the log has schema version {other:?}, and this program reads {SCHEMA_VERSION}: \
-                 run the payfold version that created the log"
+                "the log has schema version {other:?}, and this program reads up to \
+                 {SCHEMA_VERSION}: run the payfold version that created the log"
             )));
         }
     }
-    let id = match meta("log_id")? {
-        rusqlite::types::Value::Blob(bytes) => bytes.try_into().ok(),
+    let id = match meta(connection, "log_id")? {
+        Value::Blob(bytes) => bytes.try_into().ok(),
         _ => None,
     };
     id.ok_or_else(|| EngineError::Corrupt("the log's id is not 16 bytes".to_owned()))
@@ -171,10 +189,10 @@ pub(super) fn appender(
     topic: Topic,
 ) -> rusqlite::Result<CachedStatement<'_>> {
     connection.prepare_cached(match topic {
-        Topic::Intake => "INSERT INTO intake VALUES (?, ?, ?, ?, ?, ?)",
-        Topic::Orders => "INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?)",
-        Topic::Findings => "INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?)",
-        Topic::Quarantine => "INSERT INTO quarantine VALUES (?, ?, ?, ?, ?, ?)",
+        Topic::Intake => "INSERT INTO intake VALUES (?, ?, ?, ?, ?, ?, ?)",
+        Topic::Orders => "INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?, ?)",
+        Topic::Findings => "INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?, ?)",
+        Topic::Quarantine => "INSERT INTO quarantine VALUES (?, ?, ?, ?, ?, ?, ?)",
     })
 }
 
@@ -184,7 +202,8 @@ pub(super) fn append(
     offset: u64,
     message: &Message,
 ) -> rusqlite::Result<()> {
-    let Message { key, event, value } = message;
+    let Message { key, event, value, mac } = message;
+    let mac = mac.map(RecordMac::to_bytes);
     match event {
         None => statement.execute(params![
             to_sql(offset),
@@ -192,11 +211,20 @@ pub(super) fn append(
             None::<&str>,
             None::<&str>,
             None::<&str>,
-            value
+            value,
+            mac
         ])?,
         Some(event) => {
             let time = event.time.to_rfc3339();
-            statement.execute(params![to_sql(offset), key, event.id, event.kind, time, value])?
+            statement.execute(params![
+                to_sql(offset),
+                key,
+                event.id,
+                event.kind,
+                time,
+                value,
+                mac
+            ])?
         }
     };
     Ok(())
@@ -227,6 +255,22 @@ pub(super) fn acked(
     from_sql(offset.map_err(seam_error)?.unwrap_or(0))
 }
 
+/// The statement that reads messages after an offset. A file of version 1 that is open for reading
+/// only has no MACs.
+fn after_statement(connection: &Connection, topic: Topic) -> rusqlite::Result<CachedStatement<'_>> {
+    let reading = |mac: &str| {
+        connection.prepare_cached(&format!(
+            "SELECT position, key, id, type, time, value, {mac} FROM {} WHERE position > ? \
+             ORDER BY position LIMIT ?",
+            topic.name()
+        ))
+    };
+    reading("mac").or_else(|error| match error.to_string().contains("no such column: mac") {
+        true => reading("NULL"),
+        false => Err(error),
+    })
+}
+
 /// Reads up to `limit` messages after an offset. Errors: `Corrupt` at a gap.
 pub(super) fn read_after(
     connection: &Connection,
@@ -234,12 +278,7 @@ pub(super) fn read_after(
     after: u64,
     limit: usize,
 ) -> Result<Vec<Delivered>, EngineError> {
-    let sql = format!(
-        "SELECT position, key, id, type, time, value FROM {} WHERE position > ? ORDER BY position \
-         LIMIT ?",
-        topic.name()
-    );
-    let mut statement = connection.prepare_cached(&sql).map_err(seam_error)?;
+    let mut statement = after_statement(connection, topic).map_err(seam_error)?;
     let sql_limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut rows = statement.query(params![to_sql(after), sql_limit]).map_err(seam_error)?;
     let mut delivered = Vec::with_capacity(limit.min(8192));
@@ -257,6 +296,7 @@ pub(super) fn read_after(
         last = offset;
         delivered.push(message);
     }
+    assert!(delivered.len() <= limit, "a page has no more messages than were asked for");
     Ok(delivered)
 }
 
@@ -271,6 +311,9 @@ fn delivered_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Delivered> {
         key: row.get_ref(1)?.as_str()?.to_owned(),
         event,
         value: row.get_ref(5)?.as_blob()?.to_owned(),
+        authenticity: Authenticity::Unchecked(
+            row.get_ref(6)?.as_blob_or_null()?.and_then(RecordMac::from_bytes),
+        ),
     })
 }
 

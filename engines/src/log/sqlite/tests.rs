@@ -1,9 +1,17 @@
 //! Tests of the SQLite log across restarts and lost files.
 
+use payfold_schemas::record_mac::RecordMac;
+
 use super::*;
+use crate::log::Authenticity;
 
 fn message(n: usize) -> Message {
-    Message { key: format!("k{}", n % 7), event: None, value: format!("v{n}").into_bytes() }
+    Message {
+        key: format!("k{}", n % 7),
+        event: None,
+        value: format!("v{n}").into_bytes(),
+        mac: None,
+    }
 }
 
 #[tokio::test]
@@ -194,4 +202,39 @@ async fn a_log_behind_a_symlink_is_checked_at_its_target() {
         std::os::unix::fs::symlink("real/log.db-shm", &path).unwrap();
         assert!(refused(&log, 4, &path).await.contains("is another file"));
     }
+}
+
+/// Takes the column and the version of MACs away, as files of 0.1.0 are.
+fn make_old(path: &Path) {
+    let file = rusqlite::Connection::open(path).unwrap();
+    for topic in Topic::ALL {
+        file.execute_batch(&format!("ALTER TABLE {} DROP COLUMN mac", topic.name())).unwrap();
+    }
+    file.execute_batch("UPDATE meta SET value = 1 WHERE name = 'schema_version'").unwrap();
+}
+
+#[tokio::test]
+async fn a_file_of_before_there_were_macs_is_read_and_upgraded() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.db");
+    let log = open(&path);
+    let id = log.id();
+    log.append(Topic::Intake, message(1)).await.unwrap();
+    drop(log);
+    make_old(&path);
+    let before = SqliteLog::open_read_only(&path).unwrap();
+    assert_eq!(stored(&before).await, [b"v1"]);
+    let log = open(&path);
+    let mac = RecordMac::from_bytes(&[7; RecordMac::BYTES]);
+    log.append(Topic::Intake, Message { mac, ..message(2) }).await.unwrap();
+    assert_eq!((log.id(), stored(&log).await.len()), (id, 2));
+    let read = log.read_after(Topic::Intake, position(0), 9).await.unwrap();
+    let macs = read.iter().map(|message| message.authenticity);
+    let expected = [Authenticity::Unchecked(None), Authenticity::Unchecked(mac)];
+    assert_eq!(macs.collect::<Vec<_>>(), expected);
+    drop(log);
+    let later = rusqlite::Connection::open(&path).unwrap();
+    later.execute_batch("UPDATE meta SET value = 3 WHERE name = 'schema_version'").unwrap();
+    let error = SqliteLog::open(&path, SqliteLogSettings::default()).map(drop).unwrap_err();
+    assert!(error.to_string().contains("reads up to 2"), "{error}");
 }

@@ -63,6 +63,7 @@ pub(super) fn assemble(
         }
     }
     document.shops = plain.shops;
+    document.record_baselines = plain.record_baselines;
     (document, problems)
 }
 

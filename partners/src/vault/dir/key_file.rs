@@ -34,7 +34,7 @@ pub(super) struct VaultKeyFile {
 pub(super) fn parse(name: &str, bytes: &[u8]) -> Result<VaultKeyFile, Vec<String>> {
     let mut problems = FileProblems::default();
     let names = problems.ok_or_push(name_parts(name));
-    let items = problems.ok_or_push(items(bytes));
+    let items = problems.ok_or_push(key_items(bytes));
     let (Some(names), Some(mut items)) = (names, items) else { return Err(problems.0) };
 
     let from = problems.ok_or_push(items.time("valid_from")).flatten();
@@ -42,7 +42,7 @@ pub(super) fn parse(name: &str, bytes: &[u8]) -> Result<VaultKeyFile, Vec<String
     let serial = problems.ok_or_push(items.serial()).flatten();
     let merchant = problems.ok_or_push(items.text("merchant_code")).flatten();
     let key_id = problems.ok_or_push(items.text("key_id")).flatten();
-    problems.ok_or_push(items.check_rest());
+    problems.ok_or_push(items.check_rest(ITEMS));
     let merchant = merchant.as_deref().unwrap_or(names.merchant);
     let key_id = key_id.as_deref().unwrap_or(names.key_id);
     let partner = problems.usable("its name's partner", PartnerCode::parse(names.partner));
@@ -69,10 +69,10 @@ pub(super) fn parse(name: &str, bytes: &[u8]) -> Result<VaultKeyFile, Vec<String
 
 /// All problems of one file.
 #[derive(Default)]
-struct FileProblems(Vec<String>);
+pub(super) struct FileProblems(pub(super) Vec<String>);
 
 impl FileProblems {
-    fn ok_or_push<T>(&mut self, read: Result<T, BadFile>) -> Option<T> {
+    pub(super) fn ok_or_push<T>(&mut self, read: Result<T, BadFile>) -> Option<T> {
         read.map_err(|BadFile(problem)| self.0.push(problem)).ok()
     }
 
@@ -118,8 +118,8 @@ fn name_parts(name: &str) -> Result<KeyFileName<'_>, BadFile> {
 }
 
 /// The content of a file. An item that was read is removed from `table`.
-struct KeyItems {
-    secret: Secret,
+pub(super) struct KeyItems {
+    pub(super) secret: Secret,
     table: Table,
 }
 
@@ -133,7 +133,7 @@ impl KeyItems {
         }
     }
 
-    fn time(&mut self, item: &str) -> Result<Option<Time>, BadFile> {
+    pub(super) fn time(&mut self, item: &str) -> Result<Option<Time>, BadFile> {
         let Some(text) = self.text(item)? else { return Ok(None) };
         Time::parse(&text)
             .map(Some)
@@ -150,15 +150,17 @@ impl KeyItems {
         ))
     }
 
-    fn check_rest(&self) -> Result<(), BadFile> {
+    /// Checks that every item was read. `known` names all that there may be.
+    pub(super) fn check_rest(&self, known: &str) -> Result<(), BadFile> {
         match self.table.is_empty() {
             true => Ok(()),
-            false => BadFile::err(format!("it has other items than {ITEMS}; remove them")),
+            false => BadFile::err(format!("it has other items than {known}; remove them")),
         }
     }
 }
 
-fn items(bytes: &[u8]) -> Result<KeyItems, BadFile> {
+/// Reads the content of a file. Errors: it is not understood.
+pub(super) fn key_items(bytes: &[u8]) -> Result<KeyItems, BadFile> {
     let text =
         std::str::from_utf8(bytes).map_err(|_| BadFile(format!("it is not text; {SECRET}")))?;
     let alone = text.trim_end_matches(['\r', '\n']);

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use ipnet::IpNet;
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
+use payfold_schemas::record_keys::RecordBaseline;
 use serde::Deserialize;
 
 use crate::document::DOCUMENT_VERSION;
@@ -25,6 +26,8 @@ pub(super) struct PlainFile {
     pub(super) tokens: Vec<TokenEntry>,
     #[serde(default)]
     pub(super) shops: Vec<ShopEntry>,
+    #[serde(default)]
+    pub(super) record_baselines: Vec<RecordBaseline>,
 }
 
 /// The settings of an account. Its keys are in key files.

@@ -98,7 +98,12 @@ fn message(line: &str) -> Message {
         received_at: at("10:10"),
         source: None,
     };
-    Message { key: record.order.to_string(), event: None, value: encode_fact(&record, b"raw") }
+    Message {
+        key: record.order.to_string(),
+        event: None,
+        value: encode_fact(&record, b"raw"),
+        mac: None,
+    }
 }
 
 /// Runs a projector until it has committed `last` or ended by itself, then stops it.

@@ -63,7 +63,8 @@ async fn a_record_that_cannot_be_read_halts_after_what_came_before_it() {
     let world = World::new();
     world.append("a create 23:00; a success r1; b create 23:00; b success r1").await;
     world.fold().await;
-    let bad = Message { key: "p/M/a".into(), event: None, value: b"\x07nonsense".to_vec() };
+    let bad =
+        Message { key: "p/M/a".into(), event: None, value: b"\x07nonsense".to_vec(), mac: None };
     world.log.append(Topic::Intake, bad).await.unwrap();
     for _ in 0..2 {
         let ended = world.start().ended().await;

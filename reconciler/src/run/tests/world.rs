@@ -297,7 +297,12 @@ impl World {
 }
 
 pub(super) fn message(record: &FactRecord) -> Message {
-    Message { key: record.order.to_string(), event: None, value: encode_fact(record, b"") }
+    Message {
+        key: record.order.to_string(),
+        event: None,
+        value: encode_fact(record, b""),
+        mac: None,
+    }
 }
 
 /// The view entries of a fact, as the projector writes them.

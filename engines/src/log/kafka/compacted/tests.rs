@@ -7,9 +7,9 @@ use payfold_testing::waits::eventually;
 use rdkafka::message::Message as _;
 
 use super::*;
-use crate::log::Message;
 use crate::log::kafka::testing;
 use crate::log::kafka::topics::{Footing, TopicsWanted};
+use crate::log::{Authenticity, Message};
 
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
@@ -73,6 +73,7 @@ fn batch(messages: &str, next: u64) -> CopyBatch {
         key,
         event: None,
         value: value.into_bytes(),
+        authenticity: Authenticity::Unchecked(None),
     };
     let place = CopyPlace { next, note: format!("note {next}") };
     CopyBatch { messages: pairs(messages).map(message).collect(), place }
@@ -102,7 +103,7 @@ async fn a_fenced_writer_writes_nothing() {
     let half = half.make_client().expect("a client");
     half.transactions().init_transactions(WAIT_MAX).expect("it takes over");
     half.transactions().begin_transaction().expect("begun");
-    let late = Message { key: "a".to_owned(), event: None, value: b"1".to_vec() };
+    let late = Message { key: "a".to_owned(), event: None, value: b"1".to_vec(), mac: None };
     let name = copy.settings.layout().latest();
     half.send(OutgoingMessage::message((&name, 0), &late), 0).expect("it is taken");
     half.transactions().flush(WAIT_MAX).expect("it is sent");

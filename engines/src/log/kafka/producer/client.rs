@@ -19,6 +19,9 @@ use crate::log::kafka::settings::KafkaSettings;
 use crate::log::{DeliveredEvent, Message};
 use crate::{EngineError, lock};
 
+/// The header with a message's MAC (`RecordMac`), binary.
+pub(in crate::log::kafka) const MAC_HEADER: &str = "payfold-mac";
+
 /// How often the client reports its statistics if there is an observer, ms.
 const STATISTICS_MS: &str = "10000";
 
@@ -155,10 +158,14 @@ impl<'a> OutgoingMessage<'a> {
         (topic, partition): (&'a str, i32),
         message: &'a Message,
     ) -> Self {
-        let headers = message
+        let mut headers = message
             .event
             .as_ref()
             .map(|event| cloud_event(&event.id, event.kind, Some(&event.time.to_rfc3339())));
+        if let Some(mac) = message.mac {
+            let (all, value) = (headers.unwrap_or_default(), mac.to_bytes());
+            headers = Some(all.insert(Header { key: MAC_HEADER, value: Some(&value) }));
+        }
         let (key, value) = (Some(message.key.as_str()), message.value.as_slice());
         Self { topic, partition, key, headers, value }
     }

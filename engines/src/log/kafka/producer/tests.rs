@@ -62,7 +62,7 @@ impl Mock {
 }
 
 fn message(key: &str, value: &str) -> Message {
-    Message { key: key.to_owned(), event: None, value: value.as_bytes().to_owned() }
+    Message { key: key.to_owned(), event: None, value: value.as_bytes().to_owned(), mac: None }
 }
 
 fn at(offset: u64) -> Position {

@@ -1,0 +1,84 @@
+//! Owns the record keys of a system on a directory of keys, which its operator adds by hand: first
+//! the keys, then the baseline that `payfold log baseline` prints.
+
+use std::time::Duration;
+
+use payfold_engines::log::Topic;
+
+use super::mounted::{Mounted, file};
+use super::signed;
+use crate::support::pair::{Inside, create_request, with_raw_log};
+
+const SECRET: &str = "the secret of the one key file here";
+const ROLES: [&str; 5] = ["ingest", "checkout", "projector", "reconciler", "operator"];
+
+fn files(more: &str) -> Vec<(String, String)> {
+    let plain = file("vault.toml", more.to_owned());
+    vec![file("acme.SHOP.ipn.a", format!("text:{SECRET}")), plain]
+}
+
+/// The same, with a record key for each role.
+fn with_keys(more: &str) -> Vec<(String, String)> {
+    let key = |role: &str| {
+        file(&format!("records.{role}.1"), format!("text:test key of {role:_<32}, worth nothing"))
+    };
+    files(more).into_iter().chain(ROLES.map(key)).collect()
+}
+
+#[test]
+fn a_directory_gets_keys_and_a_baseline_by_hand() {
+    let (home, mut mounted) = Mounted::home(&files(""));
+    let checked = |words: &str| {
+        let done = home.payfold(&["check", "--connect"]);
+        assert!(done.stdout.contains(words), "{words}: {done:?}");
+    };
+    let system = home.boot();
+    assert_eq!(system.post_ipn(&signed(SECRET)).status, 200);
+    checked("the vault has no record keys");
+    home.payfold(&["log", "baseline"]).fails(&["no record keys", "a file records.ROLE.1"]);
+
+    mounted.swap(&with_keys(""));
+    checked("messages of the log without a MAC still count");
+    let shown = home.payfold(&["log", "baseline", "--yes"]).ok();
+    let (_, baseline) = shown.split_once("\n\n").expect("a table for vault.toml");
+    assert!(baseline.contains("\"intake 0-1\""), "{shown}");
+    mounted.swap(&with_keys(baseline));
+    checked("each message of the log needs a MAC");
+    system.stop();
+    let mut lacking = with_keys(baseline);
+    lacking.retain(|(name, _)| name != "records.checkout.1");
+    mounted.swap(&lacking);
+    let refused = home.ends(&["run"], &[], Duration::from_secs(30));
+    refused.fails(&["no record key of checkout", "records.checkout.KEYID"]);
+    mounted.swap(&with_keys(baseline));
+    let log = home.log_with("the vault has no record keys");
+    assert!(log.contains("run `payfold log baseline`"), "{log}");
+
+    let system = home.boot();
+    assert_eq!(system.post_ipn(&signed(SECRET)).status, 200);
+    Inside::of(&home).settle();
+    system.stop();
+    assert_eq!(home.payfold(&["log", "verify"]).code(), 0);
+    let forged = create_request("acme/SHOP/o-9", b"");
+    with_raw_log(&home, async |log| log.append(Topic::Intake, forged).await).expect("stored");
+    let found = home.payfold(&["log", "verify"]);
+    assert!(found.code() == 3 && found.stdout.contains("it has no MAC"), "{found:?}");
+
+    // What was parked stays out when the baseline is moved; what was not would count.
+    let park = ["log", "park", "0-3", "--reason", "forged", "--by", "mai", "--yes"];
+    home.payfold(&park).ok();
+    let own = create_request("acme/SHOP/o-8", b"");
+    with_raw_log(&home, async |log| log.append(Topic::Intake, own).await).expect("stored");
+    assert_eq!(home.payfold(&["log", "verify"]).code(), 3);
+    let shown = home.payfold(&["log", "baseline"]).ok();
+    assert!(shown.contains("would count: intake 0-5  acme/SHOP/o-8  it has no MAC"));
+    let (_, baseline) = shown.split_once("\n\n").expect("a table for vault.toml");
+    assert!(baseline.contains("refused = [\"intake 0-3\"]"), "{shown}");
+    mounted.swap(&with_keys(baseline));
+    let system = home.boot();
+    Inside::of(&home).settle();
+    system.stop();
+    let orders = home.payfold(&["order", "list", "--output", "json"]).ok();
+    assert!(orders.contains("o-8") && !orders.contains("o-9"), "{orders}");
+    assert_eq!(home.payfold(&["log", "verify"]).code(), 0);
+}
