@@ -21,6 +21,11 @@ pub use self::sqlite::{file_exists, follow_links};
 /// The future a storage trait's method returns; boxed to keep the traits object-safe.
 pub type SeamFuture<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
 
+/// A call that has failed already.
+pub(crate) fn failed<'a, T: Send + 'a>(error: EngineError) -> SeamFuture<'a, T, EngineError> {
+    Box::pin(std::future::ready(Err(error)))
+}
+
 /// Why an engine failed, by what the caller should do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {

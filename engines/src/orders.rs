@@ -26,7 +26,7 @@ use payfold_schemas::time::Time;
 pub use self::claim_key::{ClaimKey, ReservedClaimKey};
 pub use self::page_cursor::Cursor;
 pub use self::walked::Walked;
-use crate::{EngineError, SeamFuture};
+use crate::{EngineError, SeamFuture, failed};
 
 /// An immutable entry of a view; each names an order. Writing an entry again changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -298,5 +298,5 @@ pub trait OrderStore: Send + Sync {
 /// The error of a store with only one projection build, such as the doubles in benches and tests.
 fn one_build<'a, T: Send + 'a>() -> SeamFuture<'a, T, EngineError> {
     let text = "this order store has one build and can't be rebuilt beside it";
-    Box::pin(std::future::ready(Err(EngineError::Invalid(text.to_owned()))))
+    failed(EngineError::Invalid(text.to_owned()))
 }

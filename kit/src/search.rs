@@ -129,6 +129,18 @@ pub async fn message_at(
     Ok(page.into_iter().next().filter(|message| message.position == position))
 }
 
+/// The newest message of each partition that has one. Errors: the engine's.
+pub async fn newest_messages(
+    log: &dyn EventLog,
+    topic: Topic,
+) -> Result<Vec<Delivered>, EngineError> {
+    let mut newest = Vec::new();
+    for extent in log.extent(topic).await? {
+        newest.extend(message_at(log, topic, extent.end()).await?);
+    }
+    Ok(newest)
+}
+
 /// Decodes the record of a message; `None` if it is damaged, which the projector and `log verify`
 /// report. Errors: a newer program wrote it.
 pub fn decode_undamaged(message: &Delivered) -> Result<Option<Record>, RecordError> {
@@ -176,8 +188,7 @@ fn is_before(message: &Delivered, time: Time) -> Result<bool, SearchError> {
 /// last. A damaged record is not reported here; the projector reports it. Errors: the engine's.
 pub async fn find_newer_record(log: &dyn EventLog) -> Result<Option<NewerRecord>, EngineError> {
     for topic in [Topic::Intake, Topic::Quarantine] {
-        for extent in log.extent(topic).await? {
-            let Some(message) = message_at(log, topic, extent.end()).await? else { continue };
+        for message in newest_messages(log, topic).await? {
             if let Err(error) = message.record()
                 && error.is_newer()
             {

@@ -15,47 +15,48 @@ use crate::position::Position;
 use crate::record_mac::{MacContent, NotAuthentic, RecordKey, RecordMac, Writer};
 use crate::time::Time;
 
-/// The last message of a partition that a baseline covers, written `topic partition-offset`.
+/// The place of a message in the log, written `topic partition-offset`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct BaselineEnd {
+pub struct TopicPosition {
     /// The topic's name.
     pub topic: String,
-    /// The position of the last message.
-    pub end: Position,
+    /// Its position in the topic.
+    pub position: Position,
 }
 
 /// A text that is not `topic partition-offset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a baseline end is written `topic partition-offset`, such as `intake 0-1234`")]
-pub struct BaselineEndError;
+#[error("a place in the log is written `topic partition-offset`, such as `intake 0-1234`")]
+pub struct TopicPositionError;
 
-impl fmt::Display for BaselineEnd {
+impl fmt::Display for TopicPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.topic, self.end)
+        write!(f, "{} {}", self.topic, self.position)
     }
 }
 
-impl FromStr for BaselineEnd {
-    type Err = BaselineEndError;
+impl FromStr for TopicPosition {
+    type Err = TopicPositionError;
 
-    fn from_str(text: &str) -> Result<Self, BaselineEndError> {
-        let (topic, end) = text.split_once(' ').ok_or(BaselineEndError)?;
-        Ok(Self { topic: topic.to_owned(), end: end.parse().map_err(|_| BaselineEndError)? })
+    fn from_str(text: &str) -> Result<Self, TopicPositionError> {
+        let (topic, position) = text.split_once(' ').ok_or(TopicPositionError)?;
+        let position = position.parse().map_err(|_| TopicPositionError)?;
+        Ok(Self { topic: topic.to_owned(), position })
     }
 }
 
-impl TryFrom<String> for BaselineEnd {
-    type Error = BaselineEndError;
+impl TryFrom<String> for TopicPosition {
+    type Error = TopicPositionError;
 
-    fn try_from(text: String) -> Result<Self, BaselineEndError> {
+    fn try_from(text: String) -> Result<Self, TopicPositionError> {
         text.parse()
     }
 }
 
-impl From<BaselineEnd> for String {
-    fn from(end: BaselineEnd) -> Self {
-        end.to_string()
+impl From<TopicPosition> for String {
+    fn from(place: TopicPosition) -> Self {
+        place.to_string()
     }
 }
 
@@ -69,10 +70,10 @@ pub struct RecordBaseline {
     pub at: Time,
     /// The end of each partition then; one that is not named was empty.
     #[serde(default)]
-    pub through: Vec<BaselineEnd>,
+    pub through: Vec<TopicPosition>,
     /// Messages up to there that stay refused: a person has parked them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub refused: Vec<BaselineEnd>,
+    pub refused: Vec<TopicPosition>,
 }
 
 /// A baseline, for look-ups by topic.
@@ -86,11 +87,12 @@ struct BaselineIndex {
 impl BaselineIndex {
     fn of(baseline: &RecordBaseline) -> Self {
         let mut index = Self::default();
-        for BaselineEnd { topic, end } in &baseline.through {
-            index.ends.entry(topic.clone()).or_default().insert(end.partition, end.offset);
+        for TopicPosition { topic, position } in &baseline.through {
+            let ends = index.ends.entry(topic.clone()).or_default();
+            ends.insert(position.partition, position.offset);
         }
-        for BaselineEnd { topic, end } in &baseline.refused {
-            index.refused.entry(topic.clone()).or_default().insert(*end);
+        for TopicPosition { topic, position } in &baseline.refused {
+            index.refused.entry(topic.clone()).or_default().insert(*position);
         }
         index
     }
@@ -264,12 +266,11 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_read_as_it_is_written() {
-        let end: BaselineEnd = serde_json::from_str("\"intake 1-7\"").unwrap();
-        assert_eq!(serde_json::to_string(&end).unwrap(), "\"intake 1-7\"");
-        for wrong in ["intake", "intake 1", "1-7"] {
-            let read = wrong.parse::<BaselineEnd>();
-            assert!(read.is_err() == (wrong != "intake 1"), "{wrong}");
+    fn a_place_is_read_as_it_is_written() {
+        let place: TopicPosition = serde_json::from_str("\"intake 1-7\"").unwrap();
+        assert_eq!(serde_json::to_string(&place).unwrap(), "\"intake 1-7\"");
+        for wrong in ["intake", "1-7", "intake x", "intake 1-"] {
+            assert_eq!(wrong.parse::<TopicPosition>(), Err(TopicPositionError), "{wrong}");
         }
     }
 }

@@ -297,10 +297,8 @@ async fn stores(engines: &Engines) -> Vec<CheckRow> {
         engines.check_pair().await?;
         let ends = walk::ends(&*engines.log, Topic::Intake).await?;
         let mut received = None;
-        for end in ends.iter().filter(|end| end.offset > 0) {
-            let newest = search::message_at(&*engines.log, Topic::Intake, *end).await?;
-            let newest = newest.as_ref().map(search::received_at).transpose()?;
-            received = received.max(newest.flatten());
+        for newest in search::newest_messages(&*engines.log, Topic::Intake).await? {
+            received = received.max(search::received_at(&newest)?);
         }
         anyhow::Ok((ends.iter().map(|end| end.offset).sum::<u64>(), received))
     };

@@ -5,13 +5,12 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use payfold_engines::EngineError;
-use payfold_engines::log::{Authenticity, Delivered, EventLog, Extent, Topic};
+use payfold_engines::log::{Authenticity, EventLog, Extent, Topic};
 use payfold_kit::search;
 use payfold_partners::document::VaultDocument;
 use payfold_partners::record_key::RecordKeyEntry;
 use payfold_partners::vault::{Vault, VaultError, VaultPlace, random_secret};
-use payfold_schemas::record_keys::{BaselineEnd, RecordBaseline, RecordKeys};
+use payfold_schemas::record_keys::{RecordBaseline, RecordKeys, TopicPosition};
 use payfold_schemas::record_mac::{NotAuthentic, Writer};
 use payfold_schemas::time::Time;
 
@@ -65,7 +64,7 @@ pub(crate) async fn create_missing(
 async fn check_fit(keys: &RecordKeys, log: &dyn EventLog) -> anyhow::Result<()> {
     let mut newest = Vec::new();
     for topic in Topic::ALL {
-        newest.extend(newest_of(log, topic).await?);
+        newest.extend(search::newest_messages(log, topic).await?);
     }
     let is = |wanted: fn(&Authenticity) -> bool| newest.iter().any(|one| wanted(&one.authenticity));
     if keys.is_empty() && is(|one| matches!(one, Authenticity::Unchecked(Some(_)))) {
@@ -90,18 +89,6 @@ async fn check_fit(keys: &RecordKeys, log: &dyn EventLog) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// The newest message of each partition.
-pub(crate) async fn newest_of(
-    log: &dyn EventLog,
-    topic: Topic,
-) -> Result<Vec<Delivered>, EngineError> {
-    let mut newest = Vec::new();
-    for extent in log.extent(topic).await? {
-        newest.extend(search::message_at(log, topic, extent.end()).await?);
-    }
-    Ok(newest)
-}
-
 /// Adds a key for each role. Errors: the system has no random bytes.
 pub(crate) fn add_keys(document: &mut VaultDocument, valid_from: Time) -> Result<(), VaultError> {
     for writer in Writer::ALL {
@@ -117,7 +104,9 @@ pub(crate) async fn baseline(log: &dyn EventLog, at: Time) -> anyhow::Result<Rec
     for topic in Topic::ALL {
         let extents = log.extent(topic).await?;
         let ends = extents.iter().filter(|extent| extent.last > 0).map(Extent::end);
-        through.extend(ends.map(|end| BaselineEnd { topic: topic.name().to_owned(), end }));
+        through.extend(
+            ends.map(|position| TopicPosition { topic: topic.name().to_owned(), position }),
+        );
     }
     Ok(RecordBaseline { log: hex::encode(log.id()), at, through, refused: Vec::new() })
 }

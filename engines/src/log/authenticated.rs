@@ -2,7 +2,6 @@
 //! role's key, and what it reads is checked. Invariant: a message that fails is delivered like
 //! every other, and decodes to an error (`Delivered::authentic_value`): its reader stops there.
 
-use std::future::ready;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -16,7 +15,7 @@ use super::{
     Subscription, Topic,
 };
 use crate::clock::Clock;
-use crate::{EngineError, SeamFuture};
+use crate::{EngineError, SeamFuture, failed};
 
 /// A log of messages that carry MACs.
 pub struct AuthenticatedLog {
@@ -24,7 +23,7 @@ pub struct AuthenticatedLog {
     keys: Arc<ArcSwap<RecordKeys>>,
     writer: Writer,
     clock: Arc<dyn Clock>,
-    /// The log's id in hex, as anchors name it.
+    /// The log's id in hex, as baselines name it.
     log_id: Arc<str>,
 }
 
@@ -96,7 +95,7 @@ impl EventLog for AuthenticatedLog {
     fn append(&self, topic: Topic, message: Message) -> SeamFuture<'static, Position, EngineError> {
         match self.with_mac(topic, message) {
             Ok(message) => self.log.append(topic, message),
-            Err(error) => Box::pin(ready(Err(error))),
+            Err(error) => failed(error),
         }
     }
 
@@ -108,7 +107,7 @@ impl EventLog for AuthenticatedLog {
         let with_macs = messages.into_iter().map(|message| self.with_mac(topic, message));
         match with_macs.collect() {
             Ok(messages) => self.log.append_all(topic, messages),
-            Err(error) => Box::pin(ready(Err(error))),
+            Err(error) => failed(error),
         }
     }
 
@@ -119,7 +118,7 @@ impl EventLog for AuthenticatedLog {
     ) -> SeamFuture<'_, Vec<Position>, EngineError> {
         match self.with_mac(topic, message) {
             Ok(message) => self.log.append_marker(topic, message),
-            Err(error) => Box::pin(ready(Err(error))),
+            Err(error) => failed(error),
         }
     }
 

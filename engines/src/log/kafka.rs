@@ -50,7 +50,7 @@ use crate::blocking::blocking;
 use crate::log::{
     AssignedReader, Delivered, EventLog, Extent, Message, Start, Subscription, Topic, check_size,
 };
-use crate::{EngineError, SeamFuture};
+use crate::{EngineError, SeamFuture, failed};
 
 /// The event log in a Kafka cluster.
 pub struct KafkaLog {
@@ -153,7 +153,7 @@ impl EventLog for KafkaLog {
     fn append(&self, topic: Topic, message: Message) -> SeamFuture<'static, Position, EngineError> {
         match self.producer() {
             Ok(producer) => producer.append(topic, message),
-            Err(error) => Box::pin(std::future::ready(Err(error))),
+            Err(error) => failed(error),
         }
     }
 
@@ -164,7 +164,7 @@ impl EventLog for KafkaLog {
     ) -> SeamFuture<'static, Vec<Position>, EngineError> {
         match self.producer() {
             Ok(producer) => producer.append_all(topic, messages),
-            Err(error) => Box::pin(std::future::ready(Err(error))),
+            Err(error) => failed(error),
         }
     }
 

@@ -34,7 +34,7 @@ use crate::log::{
     AssignedReader, Delivered, EventLog, Extent, Message, Start, Subscription, Topic, check_size,
 };
 use crate::sqlite::{FileIdentity, LockFile, ReadPool, at};
-use crate::{EngineError, SeamFuture, lock};
+use crate::{EngineError, SeamFuture, failed, lock};
 
 /// Page cache of a connection for listings, KiB.
 const READER_CACHE_KIB: u32 = 1_024;
@@ -215,7 +215,7 @@ impl EventLog for SqliteLog {
             .and_then(|running| running.shared.queue.push_bounded(WriterWork::One(topic, message)));
         match queued {
             Ok(waiter) => Box::pin(waiter),
-            Err(error) => Box::pin(ready(Err(error))),
+            Err(error) => failed(error),
         }
     }
 
@@ -236,7 +236,7 @@ impl EventLog for SqliteLog {
             Ok(waiter) => Box::pin(waiter.map_ok(move |Position { offset: first, .. }| {
                 (first..first + count).map(position).collect()
             })),
-            Err(error) => Box::pin(ready(Err(error))),
+            Err(error) => failed(error),
         }
     }
 

@@ -6,9 +6,9 @@ use anyhow::Context;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::walk::{self, Walk};
 use payfold_engines::log::{Authenticity, EventLog, Topic};
-use payfold_kit::parked;
+use payfold_kit::{parked, search};
 use payfold_partners::vault::{Vault, VaultPlace};
-use payfold_schemas::record_keys::{BaselineEnd, RecordBaseline};
+use payfold_schemas::record_keys::{RecordBaseline, TopicPosition};
 use payfold_schemas::record_mac::NotAuthentic;
 use serde::Serialize;
 
@@ -78,10 +78,10 @@ pub(crate) async fn run(settings: &Settings, args: &BaselineArgs) -> anyhow::Res
 
 /// The messages that stay refused: what people have parked, and what is named. Errors: the log's; a
 /// name that can't be read.
-async fn refused(log: &dyn EventLog, args: &BaselineArgs) -> anyhow::Result<Vec<BaselineEnd>> {
+async fn refused(log: &dyn EventLog, args: &BaselineArgs) -> anyhow::Result<Vec<TopicPosition>> {
     let parked = parked::read_all_markers(log).await?.into_iter().map(|marker| marker.parked);
-    let intake = |end| BaselineEnd { topic: Topic::Intake.name().to_owned(), end };
-    let mut refused: Vec<BaselineEnd> = parked.map(intake).collect();
+    let intake = |position| TopicPosition { topic: Topic::Intake.name().to_owned(), position };
+    let mut refused: Vec<TopicPosition> = parked.map(intake).collect();
     for named in &args.refuse {
         refused.push(named.parse()?);
     }
@@ -104,17 +104,18 @@ async fn next(
     for topic in Topic::ALL {
         let mut places = walk::starts(log, topic).await?;
         for place in &mut places {
-            let is_of = |one: &&BaselineEnd| {
-                (one.topic.as_str(), one.end.partition) == (topic.name(), place.partition)
+            let is_of = |one: &&TopicPosition| {
+                (one.topic.as_str(), one.position.partition) == (topic.name(), place.partition)
             };
-            let end = known.through.iter().find(is_of).map(|one| one.end);
+            let end = known.through.iter().find(is_of).map(|one| one.position);
             *place = end.map_or(*place, |end| end.max(*place));
         }
         let mut walk = Walk::from(log, topic, places);
         while let Some(page) = walk.next(PAGE).await? {
             for message in &page {
                 let Authenticity::Refused(problem) = message.authenticity else { continue };
-                let at = BaselineEnd { topic: topic.name().to_owned(), end: message.position };
+                let (topic, position) = (topic.name().to_owned(), message.position);
+                let at = TopicPosition { topic, position };
                 if next.refused.contains(&at) || matches!(problem, NotAuthentic::Changed(_)) {
                     continue;
                 }
@@ -136,7 +137,7 @@ async fn next(
 /// Warns of topics that a process may still write without keys.
 async fn warn_of_lacking_keys(log: &dyn EventLog) -> anyhow::Result<()> {
     for topic in Topic::ALL {
-        let newest = records::newest_of(log, topic).await?;
+        let newest = search::newest_messages(log, topic).await?;
         if newest.iter().any(|one| one.authenticity == Authenticity::Unchecked(None)) {
             output::line(&format!(
                 "a newest message of {} has no MAC: is there a process that lacks the keys? What \

@@ -30,7 +30,7 @@ use super::settings::KafkaSettings;
 use crate::log::queue::AppendQueue;
 use crate::log::sqlite::CommitObserver;
 use crate::log::{Message, Topic, check_size};
-use crate::{EngineError, SeamFuture, lock};
+use crate::{EngineError, SeamFuture, failed, lock};
 
 /// Callbacks of a producer.
 #[derive(Clone, Default)]
@@ -89,7 +89,7 @@ impl Producer {
             .and_then(|()| self.shared.queue.push_bounded(ProducerWork::One(topic, message)));
         match queued {
             Ok(waiter) => Box::pin(waiter),
-            Err(error) => Box::pin(ready(Err(error))),
+            Err(error) => failed(error),
         }
     }
 
@@ -113,7 +113,7 @@ impl Producer {
                 waiter.await?;
                 Ok(std::mem::take(&mut *lock(&result)))
             }),
-            Err(error) => Box::pin(ready(Err(error))),
+            Err(error) => failed(error),
         }
     }
 
