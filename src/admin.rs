@@ -117,12 +117,12 @@ async fn metrics(admin: Data<Admin>) -> HttpResponse {
 }
 
 async fn open_demo_order(body: web::Bytes, admin: Data<Admin>) -> Answer {
-    let (Some(demo), Some(log)) = (&admin.demo, &admin.log) else { return Err(Refusal::NoDemo) };
+    let Some(demo) = &admin.demo else { return Err(Refusal::NoDemo) };
     let order = read(&OPEN_ORDER, &body)?;
     if !order.currency.has_minor_units() {
         return Err(bad("the currency must be one of ISO 4217 that has minor units"));
     }
-    let opened = demo.open(&**log, &*admin.clock, order).await;
+    let opened = demo.open(&*admin.clock, order).await;
     answer(&OPEN_ORDER, &opened.map_err(Refusal::Unavailable)?)
 }
 

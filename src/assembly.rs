@@ -263,7 +263,9 @@ impl Assembly<'_> {
         life: &Arc<Life>,
         services: AdminServices,
     ) -> anyhow::Result<Admin> {
-        let log = self.opened.engines().ok().map(|engines| Arc::clone(&engines.log));
+        let engines = self.opened.engines().ok();
+        let log = engines.map(|engines| Arc::clone(&engines.log));
+        let demo = engines.filter(|_| self.opened.demo);
         let (clock, data) = (Arc::clone(&self.opened.clock), self.opened.data.path().to_owned());
         let notices =
             log.clone().filter(|_| services.reconcile.is_some()).map(|log| NoticeBackend {
@@ -286,7 +288,7 @@ impl Assembly<'_> {
             readiness,
             life: Arc::clone(life),
             tokens: self.opened.keys.tokens(),
-            demo: self.opened.demo.then(DemoOrders::default),
+            demo: demo.map(|engines| DemoOrders::new(engines.log_of(Writer::Checkout))),
             gauges: Gauges::new(&self.opened.registry, log, clock, ingest, data)?,
             reconcile: (services.reconcile)
                 .map(|service| ReconcileBackend::new(service, self.scratch())),

@@ -1,6 +1,8 @@
 //! Owns the demo's account at the sandbox partner and the orders that `payfold demo ipn` opens on
 //! it without a create call. Loopback and test keys only.
 
+use std::sync::Arc;
+
 use payfold_engines::EngineError;
 use payfold_engines::clock::Clock;
 use payfold_engines::log::{EventLog, Message, Topic};
@@ -18,26 +20,26 @@ const SESSION_MS: i64 = 15 * 60 * 1_000;
 const GRACE_MS: i64 = 2 * 60 * 1_000;
 
 /// Opens orders on the demo's account.
-#[derive(Clone, Debug)]
 pub(crate) struct DemoOrders {
+    /// The log as checkout writes it.
+    log: Arc<dyn EventLog>,
     partner: PartnerCode,
     merchant_code: MerchantCode,
 }
 
-impl Default for DemoOrders {
-    fn default() -> Self {
+impl DemoOrders {
+    /// Opens them in this log, which is the one that checkout writes.
+    pub(crate) fn new(log: Arc<dyn EventLog>) -> Self {
         Self {
+            log,
             partner: PartnerCode::parse(PARTNER).expect("the demo's partner code is one"),
             merchant_code: MerchantCode::parse(MERCHANT).expect("the demo's merchant code is one"),
         }
     }
-}
 
-impl DemoOrders {
     /// Appends `CreateRequested` and `SessionOpened` of a new order. Errors: the log's.
     pub(crate) async fn open(
         &self,
-        log: &dyn EventLog,
         clock: &dyn Clock,
         asked: DemoOrder,
     ) -> Result<OpenedOrder, EngineError> {
@@ -67,7 +69,7 @@ impl DemoOrders {
         };
         let facts = [Fact::CreateRequested(create), Fact::SessionOpened(session)];
         let messages = facts.map(|fact| message(&order, fact, request_id, now)).into();
-        log.append_all(Topic::Intake, messages).await?;
+        self.log.append_all(Topic::Intake, messages).await?;
         Ok(OpenedOrder { order, provider_ref })
     }
 }

@@ -2,7 +2,7 @@
 //! them, with the facts of concurrently open orders interleaved. A fifth of the records are
 //! duplicates. Nothing is random: equal parameters give equal records.
 
-use payfold_engines::log::Message;
+use payfold_engines::log::{Message, Topic};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::fact::{Create, Fact, Presentation, QueryAnswer, Session};
 use payfold_schemas::ids::{
@@ -12,6 +12,7 @@ use payfold_schemas::ipn::{Ipn, IpnPolicy, MoneyContent, Status};
 use payfold_schemas::money::{Amount, Currency};
 use payfold_schemas::notice_source::{NoticeSource, ProfileStamp, RecordedRequest};
 use payfold_schemas::record::{FactRecord, Record};
+use payfold_schemas::record_keys::RecordKeys;
 use payfold_schemas::time::Time;
 
 /// Records per order. One of them repeats another, so a fifth of all records are duplicates.
@@ -53,8 +54,9 @@ impl FactGenerator {
     }
 
     /// The record at an index of the log. Within a window, first every order gets its first record,
-    /// then every order its second, and so on, each time in another sequence.
-    pub(crate) fn message(&self, index: u64) -> Message {
+    /// then every order its second, and so on, each time in another sequence. It carries the MAC of
+    /// its writer, if there are keys.
+    pub(crate) fn message(&self, index: u64, keys: &RecordKeys) -> Message {
         let per_window = self.window * STEPS;
         let (window, inside) = (index / per_window, index % per_window);
         let first = window * self.window;
@@ -63,10 +65,19 @@ impl FactGenerator {
         // Each step has its own odd stride, coprime to most sizes, so that neighbours differ from
         // step to step.
         let number = first + (slot * (2 * step + 1)) % size;
-        self.record(number, step, index)
+        let record = self.record(number, step, index);
+        let key = keys.writes_with(record.writer(), record.received_at);
+        let raw = if record.source.is_some() { vec![b'x'; 360] } else { Vec::new() };
+        let message_key = record.order.to_message_key();
+        let value = Record::of_fact(record, raw).encode();
+        let message = Message { key: message_key, event: None, value, mac: None };
+        match key {
+            Some(key) => message.with_mac(Topic::Intake, key),
+            None => message,
+        }
     }
 
-    fn record(&self, number: u64, step: u64, index: u64) -> Message {
+    fn record(&self, number: u64, step: u64, index: u64) -> FactRecord {
         let now = self.start.plus_ms(i64::try_from(index / 10).unwrap_or(0));
         let order_id =
             OrderId::parse(&format!("01939b1c-{number:012x}-bench")).expect("an order id");
@@ -86,10 +97,7 @@ impl FactGenerator {
             },
             released: None,
         });
-        let raw = if source.is_some() { vec![b'x'; 360] } else { Vec::new() };
-        let key = order.to_string();
-        let record = FactRecord { order, fact, request_id, received_at: now, source };
-        Message { key, event: None, value: Record::of_fact(record, raw).encode(), mac: None }
+        FactRecord { order, fact, request_id, received_at: now, source }
     }
 
     fn fact(&self, number: u64, step: u64) -> Fact {

@@ -14,7 +14,8 @@ use std::time::Duration;
 use payfold_schemas::event::EventAttributes;
 use payfold_schemas::position::Position;
 use payfold_schemas::record::{self, IntakeRecord, Record, RecordError};
-use payfold_schemas::record_mac::{MacContent, NotAuthentic, RecordMac, Writer};
+use payfold_schemas::record_mac::{MacContent, NotAuthentic, RecordKey, RecordMac, Writer};
+use payfold_schemas::writers::writer_of_event;
 use serde::Serialize;
 
 use crate::{EngineError, SeamFuture};
@@ -73,6 +74,18 @@ pub struct Message {
     pub mac: Option<RecordMac>,
 }
 
+impl Message {
+    /// The message with the MAC by this key that it carries in this topic.
+    pub fn with_mac(self, topic: Topic, key: &RecordKey) -> Self {
+        assert!(self.mac.is_none(), "the MAC of a message is made once");
+        let event = self.event.as_ref();
+        let time = event.map(|event| event.time.to_rfc3339()).unwrap_or_default();
+        let event = event.map(|event| [&*event.id, event.kind, &*time]);
+        let content = MacContent { topic: topic.name(), key: &self.key, event, value: &self.value };
+        Self { mac: Some(key.mac(&content)), ..self }
+    }
+}
+
 /// A message as it is read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivered {
@@ -102,29 +115,45 @@ pub enum Authenticity {
 impl Delivered {
     /// Its value, as far as it may be believed. Errors: no role of this system wrote it as it is.
     pub fn authentic_value(&self) -> Result<&[u8], NotAuthentic> {
+        let writer = self.event.as_ref().map(|event| writer_of_event(&event.kind));
+        self.check_writer(writer).map(|()| &*self.value)
+    }
+
+    /// Checks that the role that wrote it writes such messages.
+    fn check_writer(&self, expected: Option<Writer>) -> Result<(), NotAuthentic> {
         match self.authenticity {
-            Authenticity::Unchecked(_) | Authenticity::Authentic(_) => Ok(&self.value),
             Authenticity::Refused(problem) => Err(problem),
+            Authenticity::Authentic(writer) if expected.is_some_and(|one| one != writer) => {
+                Err(NotAuthentic::OtherRole(writer))
+            }
+            Authenticity::Unchecked(_) | Authenticity::Authentic(_) => Ok(()),
         }
     }
 
     /// Decodes a record of `intake` or `quarantine`. Errors: `RecordError`; none may be skipped.
     pub fn record(&self) -> Result<Record, RecordError> {
-        self.if_authentic(Record::decode(&self.value))
+        self.if_authentic(Record::decode(&self.value), Record::writer)
     }
 
     /// Decodes a record of `intake` without its raw bytes. Errors: `RecordError`; none may be
     /// skipped.
     pub fn intake_record(&self) -> Result<IntakeRecord, RecordError> {
-        self.if_authentic(record::decode_intake(&self.value))
+        self.if_authentic(record::decode_intake(&self.value), IntakeRecord::writer)
     }
 
     /// A damaged record is not authentic, either, and its damage says more. One that claims to be
     /// of a newer program is upgraded for only if a role of this system wrote it.
-    fn if_authentic<T>(&self, decoded: Result<T, RecordError>) -> Result<T, RecordError> {
+    fn if_authentic<T>(
+        &self,
+        decoded: Result<T, RecordError>,
+        writer_of: fn(&T) -> Writer,
+    ) -> Result<T, RecordError> {
         match decoded {
             Err(error) if !error.is_newer() => Err(error),
-            decoded => self.authentic_value().map_err(RecordError::from).and(decoded),
+            decoded => {
+                let writer = decoded.as_ref().ok().map(writer_of);
+                self.check_writer(writer).map_err(RecordError::from).and(decoded)
+            }
         }
     }
 

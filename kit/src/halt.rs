@@ -11,10 +11,10 @@ pub enum RunError {
     /// A record of intake can't be decoded. The role has handled every record before it and none
     /// after it.
     #[error(
-        "record {position} of intake can't be read: {error}; {halted}. Ingest goes on. Upgrade if \
-         a newer version wrote the record; else it is damaged: keep every file and backup, and \
-         follow docs/how-to/corrupt.md, \"The log is damaged\". Only if no backup has the record, \
-         `payfold log park {position} --reason TEXT --by NAME` leaves it out"
+        "record {position} of intake can't be read: {error}; {halted}. Ingest goes on. Keep every \
+         file and backup, and follow docs/how-to/corrupt.md, \"{}\". Only if no backup has the \
+         record, `payfold log park {position} --reason TEXT --by NAME` leaves it out",
+        section(error)
     )]
     Undecodable {
         /// The record's position.
@@ -41,6 +41,14 @@ pub enum RunError {
         /// The engine's error; never `Unavailable`, which is retried.
         error: EngineError,
     },
+}
+
+/// The section of the page that says what to do.
+fn section(error: &RecordError) -> &'static str {
+    match error {
+        RecordError::NotAuthentic(_) => "A record is not authentic",
+        _ => "The log is damaged",
+    }
 }
 
 /// Why a part of a role returned before its input ended.

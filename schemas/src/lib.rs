@@ -55,3 +55,4 @@ pub mod state;
 pub mod text;
 pub mod time;
 pub mod token;
+pub mod writers;

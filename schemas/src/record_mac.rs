@@ -192,6 +192,12 @@ pub enum NotAuthentic {
     /// Its MAC is by a known key, and not of these bytes.
     #[error("its MAC does not match: it was changed after role {0} wrote it, or moved")]
     Changed(Writer),
+    /// Its MAC is by the key of a role that writes no messages of its kind.
+    #[error(
+        "its MAC is by the record key of {0}, a role that never writes such a message: somebody \
+         else has that key"
+    )]
+    OtherRole(Writer),
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub struct Engines {
     /// The event log, as operators write it; what is read is checked with the record keys.
     pub log: Arc<dyn EventLog>,
     /// The log itself.
-    pub(super) raw: Arc<dyn EventLog>,
+    pub(crate) raw: Arc<dyn EventLog>,
     /// The record keys in force; the pointee is swapped when the vault changes.
     pub(crate) record_keys: Arc<ArcSwap<RecordKeys>>,
     pub(super) stores: Option<Stores>,

@@ -9,6 +9,7 @@ use std::time::Duration;
 use payfold_engines::log::kafka::KafkaSettings;
 use payfold_engines::log::{Delivered, EventLog, Message, Topic};
 use payfold_schemas::event::{EventAttributes, ORDER_CHANGED_TYPE};
+use payfold_schemas::record_mac::Writer;
 use payfold_schemas::time::Time;
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions};
@@ -182,7 +183,7 @@ fn late(home: &Home, orders: &Numbers) {
     };
     let old: Vec<Message> = published.iter().filter(first).map(again).collect();
     assert!(old.len() > 100, "{}", old.len());
-    with_log(home, async |log: &dyn EventLog| {
+    with_log(home, Writer::Projector, async |log: &dyn EventLog| {
         log.append_all(Topic::Orders, old).await.expect("appended");
     });
 }

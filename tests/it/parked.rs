@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use payfold_engines::log::{Message, Topic};
 use payfold_schemas::position::Position;
+use payfold_schemas::record_mac::Writer;
 
 use crate::support::demo::Demo;
 use crate::support::pair::{Inside, Pair, with_log};
@@ -21,7 +22,7 @@ pub(crate) fn damage(home: &Home, topic: Topic) -> [Position; 2] {
     let first = records.into_iter().find(|one| one.key.ends_with("/o-1")).expect("a record");
     let mut value = first.value;
     *value.last_mut().expect("a byte") ^= 1;
-    let damaged = with_log(home, async |log| {
+    let damaged = with_log(home, Writer::Ingest, async |log| {
         let message = Message { key: first.key, event: None, value, mac: None };
         log.append(topic, message).await.expect("it is stored as any other")
     });

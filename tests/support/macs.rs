@@ -8,6 +8,7 @@ use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::authenticated::AuthenticatedLog;
 use payfold_engines::log::{EventLog, Topic};
 use payfold_partners::vault::VaultPlace;
+use payfold_schemas::record::Record;
 use payfold_schemas::record_keys::RecordKeys;
 use payfold_schemas::record_mac::{MacContent, Writer};
 use rusqlite::{Connection, params};
@@ -27,10 +28,9 @@ pub fn as_role(home: &Home, log: Arc<dyn EventLog>, writer: Writer) -> Arc<dyn E
 }
 
 /// Gives every record of a topic of a SQLite log a MAC that fits it, as somebody who has the keys
-/// could.
+/// could. A damaged one gets that of ingest.
 pub fn sign_anew(home: &Home, topic: Topic) {
     let (keys, name) = (keys_of(home), topic.name());
-    let key = keys.writes_with(Writer::Ingest, SystemClock.now()).expect("the system has run");
     let log = Connection::open(home.data().join("log.db")).expect("a log");
     let sql = format!("SELECT position, key, value FROM {name}");
     let mut read = log.prepare(&sql).expect("a topic");
@@ -39,6 +39,8 @@ pub fn sign_anew(home: &Home, topic: Topic) {
         .expect("rows")
         .map(|row| row.expect("a row"));
     for (position, order, value) in rows.collect::<Vec<(i64, String, Vec<u8>)>>() {
+        let writer = Record::decode(&value).map_or(Writer::Ingest, |record| record.writer());
+        let key = keys.writes_with(writer, SystemClock.now()).expect("the system has run");
         let content = MacContent { topic: name, key: &order, event: None, value: &value };
         let sql = format!("UPDATE {name} SET mac = ? WHERE position = ?");
         let changed = log.execute(&sql, params![key.mac(&content).to_bytes(), position]);

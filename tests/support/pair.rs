@@ -267,9 +267,9 @@ pub fn with_raw_log<T>(home: &Home, act: impl AsyncFnOnce(&dyn EventLog) -> T) -
     with_log_of(home, None, act)
 }
 
-/// Does something with the log of a system that does not run, as ingest would, and closes it.
-pub fn with_log<T>(home: &Home, act: impl AsyncFnOnce(&dyn EventLog) -> T) -> T {
-    with_log_of(home, Some(Writer::Ingest), act)
+/// Does something with the log of a system that does not run, as this role would, and closes it.
+pub fn with_log<T>(home: &Home, writer: Writer, act: impl AsyncFnOnce(&dyn EventLog) -> T) -> T {
+    with_log_of(home, Some(writer), act)
 }
 
 fn with_log_of<T>(

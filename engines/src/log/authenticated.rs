@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use futures_util::TryFutureExt;
 use payfold_schemas::position::Position;
 use payfold_schemas::record_keys::RecordKeys;
-use payfold_schemas::record_mac::{MacContent, Writer};
+use payfold_schemas::record_mac::Writer;
 
 use super::{
     AssignedReader, Authenticity, Delivered, EventLog, Extent, Message, ReaderOutput, Start,
@@ -42,16 +42,11 @@ impl AuthenticatedLog {
     /// Errors: `Unavailable`, the role has no key, and readers would refuse what it writes.
     fn with_mac(&self, topic: Topic, message: Message) -> Result<Message, EngineError> {
         let keys = self.keys.load();
-        let Some(key) = keys.writes_with(self.writer, self.clock.now()) else {
-            return if keys.has_baseline() { Err(no_key(self.writer)) } else { Ok(message) };
-        };
-        assert!(message.mac.is_none(), "one log makes the MAC of a message");
-        let event = message.event.as_ref();
-        let time = event.map(|event| event.time.to_rfc3339()).unwrap_or_default();
-        let event = event.map(|event| [&*event.id, event.kind, &*time]);
-        let (key_text, value) = (message.key.as_str(), message.value.as_slice());
-        let mac = key.mac(&MacContent { topic: topic.name(), key: key_text, event, value });
-        Ok(Message { mac: Some(mac), ..message })
+        match keys.writes_with(self.writer, self.clock.now()) {
+            Some(key) => Ok(message.with_mac(topic, key)),
+            None if keys.has_baseline() => Err(no_key(self.writer)),
+            None => Ok(message),
+        }
     }
 
     fn checker(&self, topic: Topic) -> Checker {

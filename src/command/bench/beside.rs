@@ -15,6 +15,7 @@ use payfold_bench::notices::{NoticeKind, RequestBuffer};
 use payfold_bench::world::FactGenerator;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_projector::rebuild::status::{BuildState, BuildStatus};
+use payfold_schemas::record_keys::RecordKeys;
 use prometheus::Registry;
 use serde::Serialize;
 
@@ -107,8 +108,9 @@ async fn fill(
 ) -> anyhow::Result<u64> {
     let world = FactGenerator::new((args.facts / 5).max(1), args.window, SystemClock.now());
     let engines = wiring::open(settings, &Registry::new(), Need::Log).await?;
-    let log = engines.context("the log")?.log;
-    fill_log(&*log, &world, |place| progress.set_position(place)).await?;
+    let log = engines.context("the log")?.raw;
+    let no_keys = RecordKeys::default();
+    fill_log(&*log, &world, &no_keys, |place| progress.set_position(place)).await?;
     log.close().await?;
     Ok(world.records())
 }

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use payfold_bench::fill::fill_log;
+use payfold_bench::world::FactGenerator;
+use payfold_engines::EngineError;
 use payfold_schemas::record_keys::{DatedKey, RecordKeys};
 use payfold_schemas::record_mac::{RecordKey, Writer};
 use payfold_schemas::time::Time;
@@ -24,4 +27,13 @@ pub(super) async fn open(
     };
     engines.record_keys.store(Arc::new(RecordKeys::new(Writer::ALL.map(key).to_vec(), &[])));
     Ok(engines)
+}
+
+/// Appends all generated records, each with the MAC of its writer. Errors: those of the log.
+pub(super) async fn fill(
+    engines: &Engines,
+    facts: &FactGenerator,
+    progress: impl Fn(u64),
+) -> Result<(), EngineError> {
+    fill_log(&*engines.raw, facts, &engines.record_keys.load(), progress).await
 }

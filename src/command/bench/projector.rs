@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use payfold_bench::figures::{describe_machine, per_second, ratio};
-use payfold_bench::fill::fill_log;
 use payfold_bench::in_memory::InMemoryOrderStore;
 use payfold_bench::usage::cpu_micros;
 use payfold_bench::usage::memory_peak_kib;
@@ -131,7 +130,7 @@ async fn measure(
     let (log, store) = (&engines.log, engines.base()?);
     let facts = world.records();
     let progress = progress(args, facts);
-    fill_log(&**log, &world, |place| progress.set_position(place)).await?;
+    engines::fill(&engines, &world, |place| progress.set_position(place)).await?;
 
     let took = fold((log, store), ("fold", facts), settings, &progress).await?;
     let ends = walk::ends(&**log, Topic::Orders).await?;

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use payfold_bench::figures::{describe_machine, per_second, ratio};
-use payfold_bench::fill::fill_log;
 use payfold_bench::in_memory::InMemoryOrderStore;
 use payfold_bench::usage::cpu_micros;
 use payfold_bench::usage::memory_peak_kib;
@@ -122,7 +121,7 @@ async fn into_sqlite(
     let (world, orders) = world(args);
     let facts = world.records();
     let engines = engines::open(settings, &Registry::new(), Need::Both).await?;
-    fill_log(&*engines.log, &world, |_| ()).await?;
+    engines::fill(&engines, &world, |_| ()).await?;
     let built = engines.base()?.build(BUILDS[0]).await?;
     let took = fold(&engines.log, &built, (BUILDS[0], facts)).await?;
     let other = engines.base()?.build(BUILDS[1]).await?;
@@ -152,7 +151,7 @@ async fn into_memory(
     let (world, orders) = world(args);
     let facts = world.records();
     let engines = engines::open(settings, &Registry::new(), Need::Log).await?;
-    fill_log(&*engines.log, &world, |_| ()).await?;
+    engines::fill(&engines, &world, |_| ()).await?;
     let memory = Arc::new(InMemoryOrderStore::storing());
     let store: Arc<dyn OrderStore> = Arc::<InMemoryOrderStore>::clone(&memory);
     let took = fold(&engines.log, &store, (BUILDS[0], facts)).await?;

@@ -94,22 +94,27 @@ async fn damaged(
             "run the version of payfold that wrote it, or a later one; \
              docs/how-to/upgrade.md, \"Upgrading\"",
         )),
-        Err(_) if record.key == MARKER_KEY && !is_foreign(&record) => Err(Fixable::error(
-            format!(
-                "record {position} of intake is a marker of payfold and belongs to no order, so \
-                 it can't be parked"
-            ),
-            "restore the log from a backup: without the marker its partition would miss a switch \
-             of builds, or a parked record",
-        )),
+        Err(error) if record.key == MARKER_KEY && !is_foreign(&record, &error) => {
+            Err(Fixable::error(
+                format!(
+                    "record {position} of intake is a marker of payfold and belongs to no order, \
+                     so it can't be parked"
+                ),
+                "restore the log from a backup: without the marker its partition would miss a \
+                 switch of builds, or a parked record",
+            ))
+        }
         Err(error) => Ok((record, error)),
     }
 }
 
 /// Whether no role of this system ever wrote it, not even with other bytes.
-fn is_foreign(record: &Delivered) -> bool {
-    let Authenticity::Refused(problem) = record.authenticity else { return false };
-    matches!(problem, NotAuthentic::NoMac | NotAuthentic::UnknownKey(_))
+fn is_foreign(record: &Delivered, error: &RecordError) -> bool {
+    match (record.authenticity, error) {
+        (Authenticity::Refused(problem), _) => !matches!(problem, NotAuthentic::Changed(_)),
+        (_, RecordError::NotAuthentic(_)) => true,
+        _ => false,
+    }
 }
 
 /// Prints what is known of a damaged record.

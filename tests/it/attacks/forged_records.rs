@@ -11,10 +11,11 @@ use payfold_schemas::finding::FINDING_CHANGED_TYPE;
 use payfold_schemas::ids::{OrderKey, ProviderRef};
 use payfold_schemas::position::Position;
 use payfold_schemas::record::{MARKER_KEY, Parts, Record};
+use payfold_schemas::record_mac::Writer;
 use serde_json::json;
 
 use crate::support::demo::Demo;
-use crate::support::pair::{Inside, Pair, with_raw_log};
+use crate::support::pair::{Inside, Pair, with_log, with_raw_log};
 use crate::support::system::Home;
 
 /// An order that a shop opened, and the ref of its payment page.
@@ -114,7 +115,12 @@ pub fn a_forged_payment_is_never_folded(pair: Pair) {
     // A version that no program writes yet, under the key of markers: a person can park it, too.
     let (key, mut value) = (MARKER_KEY.to_owned(), paid.value.clone());
     value[0] = 9;
-    refused(Message { key, value, ..without_mac }, "it has no MAC");
+    refused(Message { key, value, ..without_mac.clone() }, "it has no MAC");
+
+    // An insider with the key of another role.
+    let forge = async |log: &dyn EventLog| log.append(Topic::Intake, without_mac).await;
+    let forged = with_log(&home, Writer::Checkout, forge).expect("it is stored");
+    is_refused(&home, &victim, forged, "the record key of checkout, a role that never writes");
 
     let demo = Demo::of(home.boot());
     demo.pay(&victim.order, &victim.provider_ref);
@@ -136,8 +142,9 @@ pub fn a_forged_finding_is_passed_over(pair: Pair) {
         time: SystemClock.now(),
     };
     let forged = Message { key: "default".to_owned(), event: Some(event), value, mac: None };
-    let append = async |log: &dyn EventLog| log.append(Topic::Findings, forged).await;
+    let append = async |log: &dyn EventLog| log.append(Topic::Findings, forged.clone()).await;
     with_raw_log(&home, append).expect("it is stored");
+    with_log(&home, Writer::Ingest, append).expect("it is stored");
 
     let list = ["reconcile", "findings", "--output", "json"];
     let listed = home.payfold(&list);
@@ -145,5 +152,8 @@ pub fn a_forged_finding_is_passed_over(pair: Pair) {
     let system = home.boot();
     assert_eq!(system.payfold(&list).rows().len(), 0, "nor does the running system show it");
     system.stop();
-    assert!(home.log().contains("is passed over: it has no MAC"), "{}", home.log());
+    for why in ["it has no MAC", "its MAC is by the record key of ingest"] {
+        let said = format!("is passed over: {why}");
+        assert!(home.log().contains(&said), "{}", home.log());
+    }
 }

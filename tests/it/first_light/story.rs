@@ -2,6 +2,7 @@
 //! parked while unknown.
 
 use payfold_engines::log::Topic;
+use payfold_schemas::record_mac::Writer;
 use serde_json::{Value, json};
 
 use crate::support::demo::Demo;
@@ -115,8 +116,10 @@ pub fn a_notice_before_its_create_request_waits_for_it(pair: Pair) {
     let (home, status) = demo.system.stop();
     assert_eq!(status.code(), Some(0), "{}", home.log());
     let create = create_request(&key.join("/"), b"");
-    alone(|| with_log(&home, async |log| log.append(Topic::Intake, create).await))
-        .expect("it can be appended to");
+    alone(|| {
+        with_log(&home, Writer::Checkout, async |log| log.append(Topic::Intake, create).await)
+    })
+    .expect("it can be appended to");
     let again = Demo::of(home.boot());
     let paid = again.system.order_when(key, |order| order["state"] == "PAID");
     assert_eq!(paid["version"], 2);

@@ -12,6 +12,7 @@ use payfold_schemas::notice_source::{NoticeSource, ProfileStamp, RecordedRequest
 use payfold_schemas::order::{Flag, KnownFacts, OrderState};
 use payfold_schemas::position::Position;
 use payfold_schemas::record::{FactRecord, Record};
+use payfold_schemas::record_mac::Writer;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
@@ -83,7 +84,9 @@ impl Given {
     pub fn preload(&self, home: &Home) {
         std::fs::create_dir_all(home.data()).expect("the folder can be made");
         let most = &self.messages[..self.most()];
-        alone(|| with_log(home, async |log: &dyn EventLog| append(log, most).await));
+        alone(|| {
+            with_log(home, Writer::Ingest, async |log: &dyn EventLog| append(log, most).await)
+        });
     }
 
     /// Appends the last tenth: by then every projector has partitions to fold.

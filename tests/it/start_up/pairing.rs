@@ -6,6 +6,7 @@ use payfold_engines::orders::cql::CqlOrders;
 use payfold_engines::orders::{Commit, Folded, OrderStore};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::position::Position;
+use payfold_schemas::record_mac::Writer;
 
 use super::{Start, settle};
 use crate::support::pair::{create_request, runtime, with_log};
@@ -23,7 +24,7 @@ fn made() -> Option<Start> {
 
 /// Appends a record to intake. Returns its position and the log's id.
 fn append(start: &Start) -> (Position, [u8; 16]) {
-    with_log(&start.home, async |log: &dyn EventLog| {
+    with_log(&start.home, Writer::Checkout, async |log: &dyn EventLog| {
         let message =
             Message { key: "a/b/c".to_owned(), event: None, value: b"1".to_vec(), mac: None };
         (log.append(Topic::Intake, message).await.expect("it is appended"), log.id())
@@ -75,7 +76,7 @@ fn a_log_with_other_records_is_refused() {
 #[ignore = "nightly: servers"]
 fn a_table_of_claims_that_lost_all_is_refused() {
     let Some(start) = made() else { return };
-    with_log(&start.home, async |log: &dyn EventLog| {
+    with_log(&start.home, Writer::Checkout, async |log: &dyn EventLog| {
         let create = create_request("acme/SHOP/o-1", b"{}");
         log.append(Topic::Intake, create).await.expect("it is appended")
     });
