@@ -27,7 +27,8 @@ pub(crate) use keys::{
     AccountCommand, AccountSetArgs, KeyAddArgs, KeyCommand, KeyRetireArgs, ShopAddArgs, ShopCommand,
 };
 pub(crate) use log::{
-    AcceptLostClaimsArgs, BaselineArgs, ChainArgs, LogCommand, ParkArgs, VerifyArgs,
+    AcceptLostClaimsArgs, BaselineArgs, ChainArgs, LogCommand, ParkArgs, RecordKeyAddArgs,
+    RecordKeyCommand, RecordKeyRetireArgs, VerifyArgs,
 };
 pub(crate) use partner::{
     DraftArgs, ExplainArgs, NewPartnerArgs, PartnerCommand, ProfileArgs, PromoteTo, RecordLineKind,

@@ -56,6 +56,8 @@ pub(crate) enum Instead {
     AddKeyFile,
     /// Instead of adding keys that seal bodies.
     AddBodyKeyFile,
+    /// Instead of adding a record key.
+    AddRecordKeyFile,
     /// Instead of retiring a key.
     EndKeyFile,
     /// Instead of changing accounts, shops or tokens.
@@ -76,6 +78,10 @@ impl Instead {
                 "a month ahead, add a file PARTNER.MERCHANT.body.body-2026-12 with secret = \
                     \"hex:…\" (32 random bytes) and valid_from (the first day of its month) to \
                     the secret that is mounted there"
+            }
+            Self::AddRecordKeyFile => {
+                "add a file records.ROLE.KEYID with secret = \"hex:…\" (32 random bytes) and a \
+                    later valid_from to the secret that is mounted in every process"
             }
             Self::EndKeyFile => {
                 "write valid_until into the key's file in the secret that is mounted there, or \

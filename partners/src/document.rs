@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use ipnet::IpNet;
 use payfold_schemas::ids::{KeyId, MerchantCode, PartnerCode, account_name};
-use payfold_schemas::record_keys::RecordBaseline;
+use payfold_schemas::record_keys::{RecordBaseline, RecordKeyEnd};
 use payfold_schemas::time::Time;
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +52,9 @@ pub struct VaultDocument {
     /// Up to where each log has messages from before there were record keys.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub record_baselines: Vec<RecordBaseline>,
+    /// The record keys that were ended, in each log.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub record_key_ends: Vec<RecordKeyEnd>,
 }
 
 /// One of our accounts at a partner.
@@ -144,6 +147,7 @@ impl Default for VaultDocument {
             shops: Vec::new(),
             record_keys: Vec::new(),
             record_baselines: Vec::new(),
+            record_key_ends: Vec::new(),
         }
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! Invariant: a MAC by a known key always counts. Without a baseline of any log nothing requires a
 //! MAC, so that processes can learn their keys one after the other. As soon as there is one, every
-//! message behind it needs a MAC by a known key, and so does every message of other logs.
+//! message behind it needs a MAC by a known key, and so does every message of other logs. A key
+//! that was ended counts for what the log had by then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,7 +13,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::position::Position;
-use crate::record_mac::{MacContent, NotAuthentic, RecordKey, RecordMac, Writer};
+use crate::record_mac::{MacContent, NotAuthentic, RecordKey, RecordKeyId, RecordMac, Writer};
 use crate::time::Time;
 
 /// The place of a message in the log, written `topic partition-offset`.
@@ -76,22 +77,37 @@ pub struct RecordBaseline {
     pub refused: Vec<TopicPosition>,
 }
 
-/// A baseline, for look-ups by topic.
+/// Up to where a record key counts in a log: it leaked, and what is behind may be somebody else's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordKeyEnd {
+    /// The key.
+    pub key: RecordKeyId,
+    /// The log's id, 32 hex digits.
+    pub log: String,
+    /// When it was ended.
+    pub at: Time,
+    /// The end of each partition then; one that is not named was empty.
+    #[serde(default)]
+    pub through: Vec<TopicPosition>,
+}
+
+/// A baseline or the end of a key, for look-ups by topic.
 #[derive(Clone, Debug, Default)]
-struct BaselineIndex {
+struct PlaceIndex {
     /// The offset per partition.
     ends: BTreeMap<String, BTreeMap<u32, u64>>,
     refused: BTreeMap<String, BTreeSet<Position>>,
 }
 
-impl BaselineIndex {
-    fn of(baseline: &RecordBaseline) -> Self {
+impl PlaceIndex {
+    fn new(through: &[TopicPosition], refused: &[TopicPosition]) -> Self {
         let mut index = Self::default();
-        for TopicPosition { topic, position } in &baseline.through {
+        for TopicPosition { topic, position } in through {
             let ends = index.ends.entry(topic.clone()).or_default();
             ends.insert(position.partition, position.offset);
         }
-        for TopicPosition { topic, position } in &baseline.refused {
+        for TopicPosition { topic, position } in refused {
             index.refused.entry(topic.clone()).or_default().insert(*position);
         }
         index
@@ -118,20 +134,34 @@ pub struct DatedKey {
 pub struct RecordKeys {
     keys: Vec<DatedKey>,
     /// The newest baseline of each log.
-    baselines: BTreeMap<String, BaselineIndex>,
+    baselines: BTreeMap<String, PlaceIndex>,
+    /// The keys that were ended, with the end in each log.
+    ended: BTreeMap<RecordKeyId, BTreeMap<String, PlaceIndex>>,
 }
 
 impl RecordKeys {
     /// Keys in any order, and baselines, the oldest first.
     pub fn new(keys: Vec<DatedKey>, baselines: &[RecordBaseline]) -> Self {
-        let baselines = baselines.iter().map(|one| (one.log.clone(), BaselineIndex::of(one)));
-        Self { keys, baselines: baselines.collect() }
+        let baselines = baselines.iter().map(|one| {
+            let index = PlaceIndex::new(&one.through, &one.refused);
+            (one.log.clone(), index)
+        });
+        Self { keys, baselines: baselines.collect(), ended: BTreeMap::new() }
+    }
+
+    /// The same, with keys that were ended.
+    pub fn with_ends(mut self, ends: &[RecordKeyEnd]) -> Self {
+        for end in ends {
+            let logs = self.ended.entry(end.key).or_default();
+            logs.insert(end.log.clone(), PlaceIndex::new(&end.through, &[]));
+        }
+        self
     }
 
     /// The key that a role writes with now: the newest that is valid. If none is valid yet, or the
     /// clock is wrong, the oldest: a MAC too early is better than none.
     pub fn writes_with(&self, writer: Writer, now: Time) -> Option<&RecordKey> {
-        let own = self.keys.iter().filter(|dated| dated.key.writer() == writer);
+        let own = self.keys.iter().filter(|dated| self.can_write(dated, writer));
         let valid = own.clone().filter(|dated| dated.valid_from <= now);
         let newest = valid.max_by_key(|dated| dated.valid_from);
         newest.or_else(|| own.min_by_key(|dated| dated.valid_from)).map(|dated| &dated.key)
@@ -139,7 +169,11 @@ impl RecordKeys {
 
     /// Whether a role has no key to write with.
     pub fn lacks(&self, writer: Writer) -> bool {
-        !self.keys.iter().any(|dated| dated.key.writer() == writer)
+        !self.keys.iter().any(|dated| self.can_write(dated, writer))
+    }
+
+    fn can_write(&self, dated: &DatedKey, writer: Writer) -> bool {
+        dated.key.writer() == writer && !self.ended.contains_key(&dated.key.id())
     }
 
     /// Whether there is no key.
@@ -169,13 +203,21 @@ impl RecordKeys {
             None => NotAuthentic::NoMac,
             Some(stored) => match self.keys.iter().find(|dated| dated.key.id() == stored.key_id) {
                 Some(DatedKey { key, .. }) if key.verifies(content, &stored) => {
-                    return Ok(Some(key.writer()));
+                    if !self.has_ended(key.id(), log, (content.topic, position)) {
+                        return Ok(Some(key.writer()));
+                    }
+                    NotAuthentic::EndedKey(key.id())
                 }
                 Some(DatedKey { key, .. }) => return Err(NotAuthentic::Changed(key.writer())),
                 None => NotAuthentic::UnknownKey(stored.key_id),
             },
         };
         if self.needs_mac(log, content.topic, position) { Err(problem) } else { Ok(None) }
+    }
+
+    fn has_ended(&self, key: RecordKeyId, log: &str, (topic, at): (&str, Position)) -> bool {
+        let Some(logs) = self.ended.get(&key) else { return false };
+        !logs.get(log).is_some_and(|end| end.covers(topic, at))
     }
 
     fn needs_mac(&self, log: &str, topic: &str, position: Position) -> bool {
@@ -263,6 +305,40 @@ mod tests {
             assert_eq!(check(b"one"), Ok(Some(Writer::Ingest)));
             assert_eq!(check(b"two"), Err(NotAuthentic::Changed(Writer::Ingest)));
         }
+    }
+
+    #[test]
+    fn a_key_that_was_ended_counts_for_what_the_log_had_by_then() {
+        let (leaked, next) = (dated(Writer::Ingest, "a", 0), dated(Writer::Ingest, "b", 10));
+        let (id, one) = (leaked.key.id(), content(b"one"));
+        let mac = Some(leaked.key.mac(&one));
+        let through = vec!["intake 0-5".parse().unwrap()];
+        let end = RecordKeyEnd { key: id, log: "aa".to_owned(), at: at(20), through };
+        let baseline = |log: &str, offset| RecordBaseline {
+            log: log.to_owned(),
+            at: at(1),
+            through: vec![format!("intake 0-{offset}").parse().unwrap()],
+            refused: vec![],
+        };
+        let keys = |baseline| {
+            RecordKeys::new(vec![leaked.clone(), next.clone()], &[baseline])
+                .with_ends(std::slice::from_ref(&end))
+        };
+        let based = keys(baseline("aa", 2));
+        let ended = Err(NotAuthentic::EndedKey(id));
+        for (log, offset, expected) in
+            [("aa", 5, Ok(Some(Writer::Ingest))), ("aa", 6, ended), ("bb", 1, ended)]
+        {
+            assert_eq!(based.check(place(log, offset), &one, mac), expected, "{log} {offset}");
+        }
+        // Its role writes with the other one, although that begins later, or not at all.
+        let writes_with = |keys: &RecordKeys| keys.writes_with(Writer::Ingest, at(5)).cloned();
+        assert_eq!(writes_with(&based).map(|key| key.id()), Some(next.key.id()));
+        let alone =
+            RecordKeys::new(vec![leaked.clone()], &[]).with_ends(std::slice::from_ref(&end));
+        assert!(alone.lacks(Writer::Ingest) && writes_with(&alone).is_none());
+        // A person who moves the baseline has seen what counts then.
+        assert_eq!(keys(baseline("aa", 6)).check(place("aa", 6), &one, mac), Ok(None));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! a fact that is repeated once.
 
 use std::fmt;
+use std::str::FromStr;
 
 use hmac::{Hmac, Mac};
 use serde::{Deserialize, Serialize};
@@ -60,9 +61,39 @@ impl fmt::Display for Writer {
     }
 }
 
-/// The id of a record key: the beginning of its secret's SHA-256.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// The id of a record key, 8 hex digits: the beginning of its secret's SHA-256.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct RecordKeyId([u8; KEY_ID_BYTES]);
+
+/// A text that is not the id of a record key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the id of a record key has 8 hex digits")]
+pub struct RecordKeyIdError;
+
+impl FromStr for RecordKeyId {
+    type Err = RecordKeyIdError;
+
+    fn from_str(text: &str) -> Result<Self, RecordKeyIdError> {
+        let mut id = [0; KEY_ID_BYTES];
+        hex::decode_to_slice(text, &mut id).map_err(|_| RecordKeyIdError)?;
+        Ok(Self(id))
+    }
+}
+
+impl TryFrom<String> for RecordKeyId {
+    type Error = RecordKeyIdError;
+
+    fn try_from(text: String) -> Result<Self, RecordKeyIdError> {
+        text.parse()
+    }
+}
+
+impl From<RecordKeyId> for String {
+    fn from(id: RecordKeyId) -> Self {
+        id.to_string()
+    }
+}
 
 impl fmt::Display for RecordKeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -189,6 +220,9 @@ pub enum NotAuthentic {
          another program wrote it"
     )]
     UnknownKey(RecordKeyId),
+    /// Its MAC is by a key that a person has ended, and it is behind the end.
+    #[error("its MAC is by record key {0}, which a person ended before it was written")]
+    EndedKey(RecordKeyId),
     /// Its MAC is by a known key, and not of these bytes.
     #[error("its MAC does not match: it was changed after role {0} wrote it, or moved")]
     Changed(Writer),

@@ -1,8 +1,11 @@
 //! Owns the arguments of `payfold log`: extents of the topics, verification, backup and restore.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use payfold_schemas::record_mac::Writer;
 
 use super::common::OutputArgs;
 
@@ -29,6 +32,9 @@ pub(crate) enum LogCommand {
     /// of the vault, and earlier ones need none. Without --yes only show it
     #[command(after_help = "Example: payfold log baseline --yes")]
     Baseline(BaselineArgs),
+    /// Keys with which roles prove what they write to the log
+    #[command(subcommand)]
+    Key(RecordKeyCommand),
     /// Copy log, orders, claims and the encrypted vault of a running system, and verify the copy
     #[command(after_help = "Example: payfold log backup backup/2026-11-25")]
     Backup {
@@ -70,6 +76,49 @@ pub(crate) struct BaselineArgs {
     /// anyway
     #[arg(long, value_name = "TOPIC POSITION")]
     pub refuse: Vec<String>,
+}
+
+/// The commands of `payfold log key`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RecordKeyCommand {
+    /// Add a key to a role, which writes with it soon, and print its id
+    #[command(after_help = "Example: payfold log key add ingest")]
+    Add(RecordKeyAddArgs),
+    /// List roles and the ids of their keys; never the secrets
+    #[command(after_help = "Example: payfold log key list")]
+    List {
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// End a key with the present end of the log: no later message by it counts. Without --yes only
+    /// show where that is
+    #[command(after_help = "Example: payfold log key retire 3f2a90bc --yes")]
+    Retire(RecordKeyRetireArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecordKeyAddArgs {
+    /// The role that gets it
+    #[arg(value_parser = role_parser())]
+    pub role: Writer,
+    /// How soon the role writes with it: as long as every process needs to get this vault
+    #[arg(long, value_name = "AGE", default_value = "1m",
+        value_parser = humantime::parse_duration)]
+    pub after: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecordKeyRetireArgs {
+    /// The key's id, such as 3f2a90bc
+    pub key: String,
+    /// Retire it. This can't be undone
+    #[arg(long)]
+    pub yes: bool,
+}
+
+fn role_parser() -> impl TypedValueParser<Value = Writer> {
+    PossibleValuesParser::new(Writer::ALL.map(Writer::name))
+        .map(|name| Writer::from_name(&name).expect("one of the possible values"))
 }
 
 /// The record to park, and who decides it.

@@ -1,9 +1,10 @@
-//! `payfold log stats|verify|park|baseline|accept-lost-claims|backup|restore`: extents of the
+//! `payfold log stats|verify|park|baseline|key|accept-lost-claims|backup|restore`: extents of the
 //! topics, verification of the log and of the orders folded from it, and copies of both.
 
 mod anchor;
 mod backup;
 mod baseline;
+mod key;
 mod lost_claims;
 mod manifest;
 mod park;
@@ -29,6 +30,7 @@ pub(crate) fn run(global: &Global, command: &LogCommand) -> anyhow::Result<()> {
             LogCommand::Verify(args) => verify::run(&engines().await?, &loaded, args).await,
             LogCommand::Park(args) => park::run(settings, args).await,
             LogCommand::Baseline(args) => baseline::run(settings, args).await,
+            LogCommand::Key(command) => key::run(settings, command).await,
             LogCommand::AcceptLostClaims(args) => lost_claims::run(settings, args).await,
             LogCommand::Backup { to, no_verify } => {
                 let copy = backup::run(settings, to).await?;

@@ -51,7 +51,7 @@ pub(crate) async fn create_missing(
     }
     if !baseline.through.is_empty() {
         tracing::info!(
-            through = ends_of(&baseline),
+            through = ends_of(&baseline.through),
             "created the keys with which roles prove what they write to the log; back up the vault \
              now. From here on a message that none of them wrote stops its reader"
         );
@@ -111,9 +111,9 @@ pub(crate) async fn baseline(log: &dyn EventLog, at: Time) -> anyhow::Result<Rec
     Ok(RecordBaseline { log: hex::encode(log.id()), at, through, refused: Vec::new() })
 }
 
-/// The ends that a baseline names, for people.
-pub(crate) fn ends_of(baseline: &RecordBaseline) -> String {
-    let through: Vec<String> = baseline.through.iter().map(ToString::to_string).collect();
+/// The ends of partitions, for people.
+pub(crate) fn ends_of(through: &[TopicPosition]) -> String {
+    let through: Vec<String> = through.iter().map(ToString::to_string).collect();
     if through.is_empty() { "nothing".to_owned() } else { through.join(", ") }
 }
 

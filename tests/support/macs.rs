@@ -16,7 +16,7 @@ use rusqlite::{Connection, params};
 use super::system::Home;
 
 /// The record keys in the vault; none before the first start.
-fn keys_of(home: &Home) -> RecordKeys {
+pub fn keys_of(home: &Home) -> RecordKeys {
     let place = VaultPlace::file(&home.data().join("vault.age"));
     place.read().map(|document| document.record_keys()).unwrap_or_default()
 }

@@ -47,7 +47,7 @@ pub(crate) async fn run(settings: &Settings, args: &BaselineArgs) -> anyhow::Res
         next(log, known, RecordBaseline { refused: refused(log, args).await?, ..present });
     let baseline = baseline.await?;
     output::line(&format!("log       {}", baseline.log));
-    output::line(&format!("baseline  {}", records::ends_of(&baseline)));
+    output::line(&format!("baseline  {}", records::ends_of(&baseline.through)));
     output::line(
         "Messages up to there count without a MAC. Each later one needs a MAC by a record key, so \
          every process that writes has to have the keys now.",

@@ -11,10 +11,11 @@ use payfold_schemas::finding::FINDING_CHANGED_TYPE;
 use payfold_schemas::ids::{OrderKey, ProviderRef};
 use payfold_schemas::position::Position;
 use payfold_schemas::record::{MARKER_KEY, Parts, Record};
-use payfold_schemas::record_mac::Writer;
+use payfold_schemas::record_mac::{RecordKey, Writer};
 use serde_json::json;
 
 use crate::support::demo::Demo;
+use crate::support::macs::keys_of;
 use crate::support::pair::{Inside, Pair, with_log, with_raw_log};
 use crate::support::system::Home;
 
@@ -71,6 +72,21 @@ fn append(home: &Home, message: Message) -> Position {
     with_raw_log(home, append).expect("it is stored")
 }
 
+/// Gives a role a new record key, and retires the one it had, which is returned.
+fn replaced_key(home: &Home, writer: Writer) -> RecordKey {
+    let keys = keys_of(home);
+    let key = keys.writes_with(writer, SystemClock.now()).expect("it has one").clone();
+    let (role, id) = (writer.name(), key.id().to_string());
+    let retire = ["log", "key", "retire", &id, "--yes"];
+    home.payfold(&retire).fails(&["has no other record key that is valid now"]);
+    home.payfold(&["log", "key", "add", role, "--after", "0s"]).ok();
+    assert!(home.payfold(&retire).ok().contains("The key is retired."));
+    let listed = home.payfold(&["log", "key", "list", "--output", "json"]).rows();
+    let retired: Vec<_> = listed.iter().filter(|row| !row["retiredAt"].is_null()).collect();
+    assert!(retired.len() == 1 && retired[0]["key"] == *id, "{listed:?}");
+    key
+}
+
 /// What becomes of the record at `forged`: no order is paid by it, its partition stops and says
 /// why, and a person can park it.
 fn is_refused(home: &Rc<Home>, victim: &Opened, forged: Position, why: &str) {
@@ -118,9 +134,12 @@ pub fn a_forged_payment_is_never_folded(pair: Pair) {
     refused(Message { key, value, ..without_mac.clone() }, "it has no MAC");
 
     // An insider with the key of another role.
-    let forge = async |log: &dyn EventLog| log.append(Topic::Intake, without_mac).await;
+    let forge = async |log: &dyn EventLog| log.append(Topic::Intake, without_mac.clone()).await;
     let forged = with_log(&home, Writer::Checkout, forge).expect("it is stored");
     is_refused(&home, &victim, forged, "the record key of checkout, a role that never writes");
+    // One with the key of ingest, once a person has retired it.
+    let leaked = replaced_key(&home, Writer::Ingest);
+    refused(without_mac.with_mac(Topic::Intake, &leaked), "which a person ended");
 
     let demo = Demo::of(home.boot());
     demo.pay(&victim.order, &victim.provider_ref);

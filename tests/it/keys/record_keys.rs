@@ -8,6 +8,7 @@ use payfold_engines::log::Topic;
 use super::mounted::{Mounted, file};
 use super::signed;
 use crate::support::pair::{Inside, create_request, with_raw_log};
+use crate::support::system::Home;
 
 const SECRET: &str = "the secret of the one key file here";
 const ROLES: [&str; 5] = ["ingest", "checkout", "projector", "reconciler", "operator"];
@@ -23,6 +24,30 @@ fn with_keys(more: &str) -> Vec<(String, String)> {
         file(&format!("records.{role}.1"), format!("text:test key of {role:_<32}, worth nothing"))
     };
     files(more).into_iter().chain(ROLES.map(key)).collect()
+}
+
+/// Replaces checkout's key, and puts back the files as they were.
+fn retired_by_hand(home: &Home, mounted: &mut Mounted, baseline: &str) {
+    let listed = home.payfold(&["log", "key", "list", "--output", "json"]).rows();
+    let of_checkout = listed.iter().find(|row| row["role"] == "checkout").expect("a key");
+    let id = of_checkout["key"].as_str().expect("an id");
+    home.payfold(&["log", "key", "add", "checkout"]).fails(&["add a file records.ROLE.KEYID"]);
+    let retire = ["log", "key", "retire", id];
+    home.payfold(&retire).fails(&["checkout has no other record key", "records.checkout.KEYID"]);
+    let next = "secret = 'text:the next test key of checkout, worth nothing'\n\
+                valid_from = 2026-01-31T10:00:00Z";
+    let with_next = |more: &str| {
+        let next = file("records.checkout.2", next.to_owned());
+        with_keys(more).into_iter().chain([next]).collect::<Vec<_>>()
+    };
+    mounted.swap(&with_next(baseline));
+    let shown = home.payfold(&retire).ok();
+    let (_, end) = shown.split_once("\n\n").expect("a table for vault.toml");
+    mounted.swap(&with_next(&format!("{baseline}\n{end}")));
+    let listed = home.payfold(&["log", "key", "list", "--output", "json"]).rows();
+    let row = listed.iter().find(|row| row["key"] == id).expect("a key");
+    assert!(row["retiredAt"].is_string(), "{listed:?}");
+    mounted.swap(&with_keys(baseline));
 }
 
 #[test]
@@ -63,6 +88,8 @@ fn a_directory_gets_keys_and_a_baseline_by_hand() {
     with_raw_log(&home, async |log| log.append(Topic::Intake, forged).await).expect("stored");
     let found = home.payfold(&["log", "verify"]);
     assert!(found.code() == 3 && found.stdout.contains("it has no MAC"), "{found:?}");
+
+    retired_by_hand(&home, &mut mounted, baseline);
 
     // What was parked stays out when the baseline is moved; what was not would count.
     let park = ["log", "park", "0-3", "--reason", "forged", "--by", "mai", "--yes"];

@@ -64,6 +64,7 @@ pub(super) fn assemble(
     }
     document.shops = plain.shops;
     document.record_baselines = plain.record_baselines;
+    document.record_key_ends = plain.record_key_ends;
     (document, problems)
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use ipnet::IpNet;
 use payfold_schemas::ids::{MerchantCode, PartnerCode};
-use payfold_schemas::record_keys::RecordBaseline;
+use payfold_schemas::record_keys::{RecordBaseline, RecordKeyEnd};
 use serde::Deserialize;
 
 use crate::document::DOCUMENT_VERSION;
@@ -28,6 +28,8 @@ pub(super) struct PlainFile {
     pub(super) shops: Vec<ShopEntry>,
     #[serde(default)]
     pub(super) record_baselines: Vec<RecordBaseline>,
+    #[serde(default)]
+    pub(super) record_key_ends: Vec<RecordKeyEnd>,
 }
 
 /// The settings of an account. Its keys are in key files.

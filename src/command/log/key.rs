@@ -1,0 +1,156 @@
+//! `payfold log key add|list|retire`: the record keys in the vault, with which roles prove what
+//! they write to the log. Invariants: a key is never removed, because messages with its MAC stay in
+//! the log; one is retired only if its role has another that is valid by now.
+
+use anyhow::Context;
+use payfold_engines::clock::{Clock, SystemClock};
+use payfold_partners::document::VaultDocument;
+use payfold_partners::record_key::RecordKeyEntry;
+use payfold_partners::vault::{Vault, VaultPlace, random_secret};
+use payfold_schemas::record_keys::RecordKeyEnd;
+use payfold_schemas::record_mac::{RecordKeyId, Writer};
+use payfold_schemas::time::Time;
+use serde::Serialize;
+
+use crate::args::{OutputArgs, RecordKeyAddArgs, RecordKeyCommand, RecordKeyRetireArgs};
+use crate::error::Fixable;
+use crate::keys::records;
+use crate::listing::{self, Row};
+use crate::output;
+use crate::settings::Settings;
+use crate::vault::{self, Instead};
+use crate::wiring;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RecordKeyRow {
+    role: Writer,
+    key: RecordKeyId,
+    valid_from: Time,
+    retired_at: Option<Time>,
+}
+
+impl Row for RecordKeyRow {
+    const COLUMNS: &'static str = "role key validFrom retiredAt";
+}
+
+/// What `vault.toml` needs for a key that is retired.
+#[derive(Serialize)]
+struct PlainEnd {
+    record_key_ends: [RecordKeyEnd; 1],
+}
+
+/// Runs one of its commands.
+pub(super) async fn run(settings: &Settings, command: &RecordKeyCommand) -> anyhow::Result<()> {
+    match command {
+        RecordKeyCommand::Add(args) => add(settings, args),
+        RecordKeyCommand::List { output } => list(settings, output),
+        RecordKeyCommand::Retire(args) => retire(settings, args).await,
+    }
+}
+
+fn add(settings: &Settings, args: &RecordKeyAddArgs) -> anyhow::Result<()> {
+    let mut opened = vault::open(settings, Instead::AddRecordKeyFile)?;
+    let (secret, writer) = (random_secret()?, args.role);
+    let valid_from = SystemClock.now().plus_ms(i64::try_from(args.after.as_millis())?);
+    let entry = RecordKeyEntry { writer, secret, valid_from };
+    let id = entry.id();
+    let document = opened.document_mut();
+    if document.record_keys.is_empty() {
+        return Err(no_keys());
+    }
+    document.record_keys.push(entry);
+    opened.save()?;
+    output::line(&format!(
+        "{writer} writes with record key {id} from {valid_from} on. By then every process has to \
+         have it: running ones take it from this vault within a second. Back up the vault now."
+    ));
+    Ok(())
+}
+
+fn list(settings: &Settings, output: &OutputArgs) -> anyhow::Result<()> {
+    let document = vault::read(settings)?;
+    let mut keys: Vec<_> = document.record_keys.iter().collect();
+    keys.sort_by_key(|entry| (entry.writer, entry.valid_from));
+    let rows = keys.into_iter().map(|entry| {
+        let mut ends = document.record_key_ends.iter().filter(|end| end.key == entry.id());
+        let (key, retired_at) = (entry.id(), ends.next_back().map(|end| end.at));
+        RecordKeyRow { role: entry.writer, key, valid_from: entry.valid_from, retired_at }
+    });
+    listing::print(output.output, rows)
+}
+
+async fn retire(settings: &Settings, args: &RecordKeyRetireArgs) -> anyhow::Result<()> {
+    let (place, mut document) = (vault::place(settings)?, vault::read(settings)?);
+    let (key, now) = (args.key.parse()?, SystemClock.now());
+    let writer = writer_of(&document, key)?;
+    let engines = wiring::open_to_read(settings).await?;
+    let present = records::baseline(&*engines.log, now).await?;
+    let end = RecordKeyEnd { key, log: present.log, at: now, through: present.through };
+    document.end_record_key(end.clone());
+    check_next(&document, (writer, key), now)?;
+    output::line(&format!(
+        "Record key {key} of {writer} counts for what the log has now: {}. A later message by it \
+         counts for nothing. If it leaked, compare the days since with the partners' records: what \
+         somebody else wrote with it before now still counts.",
+        records::ends_of(&end.through)
+    ));
+    match &place {
+        VaultPlace::Dir(dir) => {
+            let toml = toml::to_string(&PlainEnd { record_key_ends: [end] });
+            output::line(&format!(
+                "The vault is the directory {}, which payfold only reads. Add this to vault.toml, \
+                 and keep the key's file:\n\n{}",
+                dir.display(),
+                toml.context("the end of a key is TOML")?
+            ));
+        }
+        VaultPlace::File { .. } if !args.yes => output::line("Nothing was changed (no --yes)."),
+        VaultPlace::File { vault, identity } => {
+            let mut opened = Vault::open(vault, identity)?;
+            opened.document_mut().end_record_key(end);
+            opened.save()?;
+            output::line("The key is retired. Running processes take that within a second.");
+        }
+    }
+    Ok(())
+}
+
+/// The role that writes with a key. Errors: the vault does not have it.
+fn writer_of(document: &VaultDocument, key: RecordKeyId) -> anyhow::Result<Writer> {
+    let mut keys = document.record_keys.iter();
+    let entry = keys.find(|entry| entry.id() == key).ok_or_else(|| {
+        Fixable::error(
+            format!("the vault has no record key {key}"),
+            "list the keys with payfold log key list",
+        )
+    })?;
+    Ok(entry.writer)
+}
+
+/// Checks that a role writes with another key already. Errors: readers would refuse what it writes.
+fn check_next(
+    document: &VaultDocument,
+    (writer, key): (Writer, RecordKeyId),
+    now: Time,
+) -> anyhow::Result<()> {
+    let is_retired = |id| document.record_key_ends.iter().any(|end| end.key == id);
+    let mut others = document.record_keys.iter().filter(|entry| entry.writer == writer);
+    if others.any(|entry| entry.valid_from <= now && !is_retired(entry.id())) {
+        return Ok(());
+    }
+    Err(Fixable::error(
+        format!("{writer} has no other record key that is valid now than {key}"),
+        format!(
+            "add one, and come back when it is valid: payfold log key add {writer}; in a directory \
+             a file records.{writer}.KEYID with a later valid_from"
+        ),
+    ))
+}
+
+fn no_keys() -> anyhow::Error {
+    Fixable::error(
+        "the vault has no record keys yet",
+        "`payfold log baseline --yes` makes one for each role, on files the first start does",
+    )
+}
