@@ -112,9 +112,9 @@ pub(crate) enum Command {
     /// Seal the bytes of notices with a key a month, and destroy the key of a month
     #[command(subcommand)]
     Retention(RetentionCommand),
-    /// Create the log's topics in Kafka
+    /// Create the log's topics in Kafka; print the ACLs that the roles need
     #[command(subcommand)]
-    Topics(ApplyCommand),
+    Topics(TopicsCommand),
     /// Create the order store's tables in the CQL database; print the schemas of events
     #[command(subcommand)]
     Schema(SchemaCommand),
@@ -193,10 +193,18 @@ pub(crate) struct CheckArgs {
 
 /// The commands of `payfold topics`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum ApplyCommand {
+pub(crate) enum TopicsCommand {
     /// Create missing topics; print settings that differ and leave them unchanged
     #[command(after_help = "Example: payfold topics apply --dry-run")]
     Apply(ApplyArgs),
+    /// Print the commands of kafka-acls.sh that allow each role what it does, and no more
+    #[command(after_help = "Example: payfold topics acls | sh -s -- --bootstrap-server \
+                            kafka:9093 --command-config admin.properties")]
+    Acls {
+        /// Name of a role's principal, with {role} for the role: one principal for each
+        #[arg(long, value_name = "NAME", default_value = "User:payfold-{role}")]
+        principal: String,
+    },
 }
 
 /// The commands of `payfold schema`.

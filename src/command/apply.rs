@@ -1,5 +1,6 @@
 //! `payfold topics apply` and `payfold schema apply`: create missing topics and tables, print what
-//! differs, alter nothing. Repeating them does no harm.
+//! differs, alter nothing. Repeating them does no harm. `payfold topics acls` prints what the roles
+//! have to be allowed.
 
 use super::block_on::block_on;
 use crate::args::{ApplyArgs, Global, SchemaApplyArgs};
@@ -20,6 +21,21 @@ pub(crate) fn topics(global: &Global, args: &ApplyArgs) -> anyhow::Result<()> {
         "{left} settings of topics differ from the required ones and were left unchanged; alter \
          them by hand (kafka-configs.sh), then run payfold topics apply again"
     );
+    Ok(())
+}
+
+/// Prints the commands that allow the roles what they do. Errors: all would be one principal; a
+/// shell would not read its name as it is.
+pub(crate) fn acls(global: &Global, principal: &str) -> anyhow::Result<()> {
+    let loaded = settings::load(global)?;
+    let distributed = distributed(&loaded.settings)?;
+    if !principal.contains("{role}") || principal.contains(['\'', '\n']) {
+        return Err(Fixable::error(
+            format!("--principal {principal:?} is not the name of a principal for each role"),
+            "write it with {role} for the role and without quotes, such as 'User:payfold-{role}'",
+        ));
+    }
+    output::line(distributed.acls(principal).trim_end());
     Ok(())
 }
 

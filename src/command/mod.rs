@@ -32,7 +32,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{ApplyCommand, Arguments, Command, SchemaCommand};
+use crate::args::{Arguments, Command, SchemaCommand, TopicsCommand};
 use crate::error::{DifferencesFound, corrupt_fix, is_difference};
 use crate::{output, privacy};
 
@@ -84,7 +84,8 @@ fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Quarantine(command) => quarantine::run(global, &command),
         Command::Log(command) => log::run(global, &command),
         Command::Retention(command) => retention::run(global, &command),
-        Command::Topics(ApplyCommand::Apply(args)) => apply::topics(global, &args),
+        Command::Topics(TopicsCommand::Apply(args)) => apply::topics(global, &args),
+        Command::Topics(TopicsCommand::Acls { principal }) => apply::acls(global, &principal),
         Command::Schema(SchemaCommand::Apply(args)) => apply::schema(global, &args),
         Command::Schema(SchemaCommand::Events(args)) => contracts::events(&args),
         Command::Schema(SchemaCommand::Asyncapi) => contracts::asyncapi(),

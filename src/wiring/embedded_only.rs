@@ -38,6 +38,11 @@ impl AbsentEngines {
     }
 
     /// Can't be called.
+    pub(crate) fn acls(&self, _: &str) -> String {
+        match *self {}
+    }
+
+    /// Can't be called.
     pub(crate) async fn apply_topics(
         &self,
         _: &Settings,

@@ -2,3 +2,4 @@
 //! may not achieve.
 
 pub mod forged_records;
+mod principals;

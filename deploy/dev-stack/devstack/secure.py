@@ -12,6 +12,8 @@ from .process import exit_words
 
 # Test secrets, in the open on purpose: they guard throw-away servers on 127.0.0.1 and nothing else.
 USER = "payfold"
+# Without any right until ACLs give them some; USER, and who comes by another listener, may do everything.
+ROLE_USERS = ["payfold-%s" % role for role in ("ingest", "checkout", "projector", "reconciler", "operator")]
 PASSWORD = "dev-stack-only"
 CQL_USER = "cassandra"
 CQL_PASSWORD = "cassandra"
@@ -128,20 +130,24 @@ def connect(port, ca):
 
 
 def broker_properties(certificates):
-    """Of the listener SECURE: TLS, and a user known to SCRAM (in the metadata) and to PLAIN (right here)."""
+    """Of the listener SECURE: TLS, and users known to SCRAM (in the metadata) and to PLAIN (right here), who are held to ACLs."""
     prefix = "listener.name.secure."
     module = "org.apache.kafka.common.security.%s required"
+    users = " ".join('user_%s="%s"' % (user, PASSWORD) for user in [USER, *ROLE_USERS])
     return {
         **{prefix + "ssl.keystore." + key: value for key, value in certificates.keystore().items()},
         prefix + "ssl.client.auth": "none",
         prefix + "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN",
         prefix + "scram-sha-512.sasl.jaas.config": module % "scram.ScramLoginModule" + ";",
-        prefix + "plain.sasl.jaas.config": module % "plain.PlainLoginModule" + ' user_%s="%s";' % (USER, PASSWORD),
+        prefix + "plain.sasl.jaas.config": module % "plain.PlainLoginModule" + " %s;" % users,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS;User:%s" % USER,
     }
 
 
 def format_arguments():
-    return ["--add-scram", "SCRAM-SHA-512=[name=%s,password=%s]" % (USER, PASSWORD)]
+    users = (("--add-scram", "SCRAM-SHA-512=[name=%s,password=%s]" % (user, PASSWORD)) for user in [USER, *ROLE_USERS])
+    return [argument for user in users for argument in user]
 
 
 def cassandra_lines(certificates, quoted):

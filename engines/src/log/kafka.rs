@@ -4,6 +4,7 @@
 //! `producer` (an append is answered only when it is durable) and `group` (which partitions a
 //! reader may deliver).
 
+pub mod acls;
 mod all_partitions;
 mod assigned_reader;
 pub mod compacted;

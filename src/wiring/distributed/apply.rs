@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use payfold_engines::log::kafka::KafkaSettings;
 use payfold_engines::log::kafka::topics::{self, Footing, Severity, TopicStep, TopicsWanted};
+use payfold_engines::log::kafka::{KafkaSettings, acls};
 use payfold_engines::orders::cql::CqlSettings;
 use payfold_engines::orders::cql::schema::{self, State};
 
@@ -14,6 +14,11 @@ use crate::wiring::cluster_state::{ApplyMode, ApplyStep, ClusterCheck, EngineSta
 use crate::wiring::explain::explain;
 
 impl DistributedEngines {
+    /// The commands that allow each role what it does on the cluster.
+    pub(crate) fn acls(&self, principal: &str) -> String {
+        acls::commands(&self.kafka, principal)
+    }
+
     /// Creates the topics, or lists what would be created. Errors: the broker's.
     pub(crate) async fn apply_topics(
         &self,

@@ -27,7 +27,7 @@ pub(super) fn delivery_error(topic: &str, code: Code, last_error: Option<&str>) 
         Code::TopicAuthorizationFailed | Code::ClusterAuthorizationFailed => {
             EngineError::Unavailable(format!(
                 "{topic}: {code}; let the cluster's administrator allow kafka.username to write to \
-                 it"
+                 it, as `payfold topics acls` prints"
             ))
         }
         _ => EngineError::Unavailable(format!("{topic}: {code}{reason}")),

@@ -1,0 +1,89 @@
+//! Owns the ACLs of Kafka that the roles need, as commands of Kafka's own tool. Invariant: what a
+//! role does on the cluster is allowed here and nothing else, so that the password of one role does
+//! not allow to write what another writes. Pure.
+
+use super::compacted::CompactedCopy;
+use super::settings::KafkaSettings;
+use crate::log::Topic;
+
+/// Who does this on the cluster.
+const OPERATOR: &str = "operator";
+
+/// Every role of the log.
+const ROLES: [&str; 5] = ["ingest", "checkout", "projector", "reconciler", OPERATOR];
+
+/// Groups that store no position: a client asks for their coordinator all the same.
+const PLACELESS_GROUPS: [&str; 4] = ["topics", "lookup", "terminal", "checkout-feed"];
+
+/// What stands for the role in the name of a principal.
+pub const ROLE_TOKEN: &str = "{role}";
+
+/// Operations on resources that have these beginnings of names.
+struct Grant {
+    role: &'static str,
+    /// The option of the tool.
+    resource: &'static str,
+    names: Vec<String>,
+    operations: &'static [&'static str],
+}
+
+/// The commands that allow each role what it does. `principal` is the name of its principal, with
+/// `ROLE_TOKEN` for the role. Arguments of the script go to each command.
+pub fn commands(settings: &KafkaSettings, principal: &str) -> String {
+    let mut script = String::new();
+    for role in ROLES {
+        script.push_str(&format!("# {role}\n"));
+        let principal = principal.replace(ROLE_TOKEN, role);
+        for grant in grants(settings).iter().filter(|grant| grant.role == role) {
+            script.push_str(&command(grant, &principal));
+        }
+    }
+    script
+}
+
+fn command(grant: &Grant, principal: &str) -> String {
+    let each = |option: &str, values: &mut dyn Iterator<Item = &str>| -> String {
+        values.map(|value| format!(" --{option} '{value}'")).collect()
+    };
+    let names = each(grant.resource, &mut grant.names.iter().map(String::as_str));
+    let operations = each("operation", &mut grant.operations.iter().copied());
+    format!(
+        "kafka-acls.sh \"$@\" --add --allow-principal '{principal}' --resource-pattern-type \
+         prefixed{names}{operations}\n"
+    )
+}
+
+/// What the roles do. Prefixes, because intake has a topic for each log epoch, orders its compacted
+/// copy, and a group or a transaction a number.
+fn grants(settings: &KafkaSettings) -> Vec<Grant> {
+    let layout = settings.layout();
+    let on_topics = |role, topics: &[Topic], operations| Grant {
+        role,
+        resource: "topic",
+        names: topics.iter().map(|topic| layout.name(*topic, 0)).collect(),
+        operations,
+    };
+    let on_own = |role, resource, names: &[&str], operations| Grant {
+        role,
+        resource,
+        names: names.iter().map(|name| format!("{}.{name}", settings.prefix)).collect(),
+        operations,
+    };
+    // A start reads the first message of every partition, and the settings of every topic.
+    let reads = |role| on_topics(role, &Topic::ALL, &["Read", "DescribeConfigs"]);
+    let describes = |role| on_own(role, "group", &PLACELESS_GROUPS, &["Describe"]);
+    let mut all: Vec<Grant> = ROLES.map(reads).into();
+    all.extend(ROLES.map(describes));
+    all.extend([
+        on_topics("ingest", &[Topic::Intake, Topic::Quarantine], &["Write"]),
+        // Findings: who reads raw bytes through the admin listener of a process is recorded by it.
+        on_topics("checkout", &[Topic::Intake, Topic::Findings], &["Write"]),
+        on_topics("projector", &[Topic::Intake, Topic::Orders, Topic::Findings], &["Write"]),
+        on_own("projector", "group", &["projector", CompactedCopy::GROUP], &["Read"]),
+        on_own("projector", "transactional-id", &[CompactedCopy::GROUP], &["Write", "Describe"]),
+        on_topics("reconciler", &[Topic::Intake, Topic::Findings], &["Write"]),
+        on_own("reconciler", "group", &["reconciler"], &["Read"]),
+        on_topics(OPERATOR, &Topic::ALL, &["Create", "Write"]),
+    ]);
+    all
+}
