@@ -198,8 +198,8 @@ pub(crate) enum TopicsCommand {
     #[command(after_help = "Example: payfold topics apply --dry-run")]
     Apply(ApplyArgs),
     /// Print the commands of kafka-acls.sh that allow each role what it does, and no more
-    #[command(after_help = "Example: payfold topics acls | sh -s -- --bootstrap-server \
-                            kafka:9093 --command-config admin.properties")]
+    #[command(after_help = "Example: payfold topics acls > acls.sh && sh -e acls.sh \
+                            --bootstrap-server kafka:9093 --command-config admin.properties")]
     Acls {
         /// Name of a role's principal, with {role} for the role: one principal for each
         #[arg(long, value_name = "NAME", default_value = "User:payfold-{role}")]

@@ -270,7 +270,7 @@ impl RunningSystem {
             while let Ok(batch) = events.next_batch(256).await {
                 batch
                     .iter()
-                    .filter_map(|event| serde_json::from_slice(&event.value).ok())
+                    .filter_map(|event| serde_json::from_slice(event.authentic_value().ok()?).ok())
                     .for_each(|e| show(&e));
             }
         });

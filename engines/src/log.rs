@@ -113,19 +113,17 @@ pub enum Authenticity {
 }
 
 impl Delivered {
-    /// Its value, as far as it may be believed. Errors: no role of this system wrote it as it is.
+    /// The value of an event, as far as it may be believed. Errors: no role of this system wrote it as it is.
     pub fn authentic_value(&self) -> Result<&[u8], NotAuthentic> {
         let writer = self.event.as_ref().map(|event| writer_of_event(&event.kind));
-        self.check_writer(writer).map(|()| &*self.value)
+        self.check_writer(|role| writer == Some(role)).map(|()| &*self.value)
     }
 
     /// Checks that the role that wrote it writes such messages.
-    fn check_writer(&self, expected: Option<Writer>) -> Result<(), NotAuthentic> {
+    fn check_writer(&self, writes: impl FnOnce(Writer) -> bool) -> Result<(), NotAuthentic> {
         match self.authenticity {
             Authenticity::Refused(problem) => Err(problem),
-            Authenticity::Authentic(writer) if expected.is_some_and(|one| one != writer) => {
-                Err(NotAuthentic::OtherRole(writer))
-            }
+            Authenticity::Authentic(role) if !writes(role) => Err(NotAuthentic::OtherRole(role)),
             Authenticity::Unchecked(_) | Authenticity::Authentic(_) => Ok(()),
         }
     }
@@ -152,7 +150,8 @@ impl Delivered {
             Err(error) if !error.is_newer() => Err(error),
             decoded => {
                 let writer = decoded.as_ref().ok().map(writer_of);
-                self.check_writer(writer).map_err(RecordError::from).and(decoded)
+                let writes = |role| writer.is_none_or(|writer| writer == role);
+                self.check_writer(writes).map_err(RecordError::from).and(decoded)
             }
         }
     }

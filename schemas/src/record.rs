@@ -225,13 +225,14 @@ pub fn encode_parked(parked: &Parked) -> Vec<u8> {
 }
 
 /// Decodes a record of `intake` without its raw bytes: the hot path of the projector.
-/// Errors: `RecordError`; a quarantine record is `UnknownKind` here.
+/// Errors: `RecordError`; a quarantined notice is `Parts` here.
 pub fn decode_intake(bytes: &[u8]) -> Result<IntakeRecord, RecordError> {
     let envelope = Envelope::open(bytes)?;
     match envelope.kind {
         1 => Ok(IntakeRecord::Fact(decode_parts(envelope.parts)?)),
         3 => Ok(IntakeRecord::Switch(decode_parts(envelope.parts)?)),
         4 => Ok(IntakeRecord::Parked(decode_parts(envelope.parts)?)),
+        2 => Err(RecordError::Parts("a quarantined notice is not of this topic".to_owned())),
         other => Err(RecordError::UnknownKind(other)),
     }
 }

@@ -90,6 +90,9 @@ pub struct RecordKeyEnd {
     /// The end of each partition then; one that is not named was empty.
     #[serde(default)]
     pub through: Vec<TopicPosition>,
+    /// Messages up to there that don't count, either: somebody else wrote them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<TopicPosition>,
 }
 
 /// A baseline or the end of a key, for look-ups by topic.
@@ -135,8 +138,8 @@ pub struct RecordKeys {
     keys: Vec<DatedKey>,
     /// The newest baseline of each log.
     baselines: BTreeMap<String, PlaceIndex>,
-    /// The keys that were ended, with the end in each log.
-    ended: BTreeMap<RecordKeyId, BTreeMap<String, PlaceIndex>>,
+    /// The keys that were ended, with the ends in each log: what all of them cover counts.
+    ended: BTreeMap<RecordKeyId, BTreeMap<String, Vec<PlaceIndex>>>,
 }
 
 impl RecordKeys {
@@ -153,7 +156,8 @@ impl RecordKeys {
     pub fn with_ends(mut self, ends: &[RecordKeyEnd]) -> Self {
         for end in ends {
             let logs = self.ended.entry(end.key).or_default();
-            logs.insert(end.log.clone(), PlaceIndex::new(&end.through, &[]));
+            let ends = logs.entry(end.log.clone()).or_default();
+            ends.push(PlaceIndex::new(&end.through, &end.refused));
         }
         self
     }
@@ -203,10 +207,13 @@ impl RecordKeys {
             None => NotAuthentic::NoMac,
             Some(stored) => match self.keys.iter().find(|dated| dated.key.id() == stored.key_id) {
                 Some(DatedKey { key, .. }) if key.verifies(content, &stored) => {
-                    if !self.has_ended(key.id(), log, (content.topic, position)) {
-                        return Ok(Some(key.writer()));
-                    }
-                    NotAuthentic::EndedKey(key.id())
+                    let has_ended = self.has_ended(key.id(), log, (content.topic, position))
+                        && self.needs_mac(log, content.topic, position);
+                    return if has_ended {
+                        Err(NotAuthentic::EndedKey(key.id()))
+                    } else {
+                        Ok(Some(key.writer()))
+                    };
                 }
                 Some(DatedKey { key, .. }) => return Err(NotAuthentic::Changed(key.writer())),
                 None => NotAuthentic::UnknownKey(stored.key_id),
@@ -217,7 +224,7 @@ impl RecordKeys {
 
     fn has_ended(&self, key: RecordKeyId, log: &str, (topic, at): (&str, Position)) -> bool {
         let Some(logs) = self.ended.get(&key) else { return false };
-        !logs.get(log).is_some_and(|end| end.covers(topic, at))
+        !logs.get(log).is_some_and(|ends| ends.iter().all(|end| end.covers(topic, at)))
     }
 
     fn needs_mac(&self, log: &str, topic: &str, position: Position) -> bool {
@@ -312,8 +319,15 @@ mod tests {
         let (leaked, next) = (dated(Writer::Ingest, "a", 0), dated(Writer::Ingest, "b", 10));
         let (id, one) = (leaked.key.id(), content(b"one"));
         let mac = Some(leaked.key.mac(&one));
-        let through = vec!["intake 0-5".parse().unwrap()];
-        let end = RecordKeyEnd { key: id, log: "aa".to_owned(), at: at(20), through };
+        let end = |offset, refused: &[&str]| RecordKeyEnd {
+            key: id,
+            log: "aa".to_owned(),
+            at: at(20),
+            through: vec![format!("intake 0-{offset}").parse().unwrap()],
+            refused: refused.iter().map(|place| place.parse().unwrap()).collect(),
+        };
+        // The second end moves nothing forward, and has a message that somebody else wrote.
+        let ends = [end(5, &[]), end(9, &["intake 0-4"])];
         let baseline = |log: &str, offset| RecordBaseline {
             log: log.to_owned(),
             at: at(1),
@@ -321,24 +335,26 @@ mod tests {
             refused: vec![],
         };
         let keys = |baseline| {
-            RecordKeys::new(vec![leaked.clone(), next.clone()], &[baseline])
-                .with_ends(std::slice::from_ref(&end))
+            RecordKeys::new(vec![leaked.clone(), next.clone()], &[baseline]).with_ends(&ends)
         };
         let based = keys(baseline("aa", 2));
         let ended = Err(NotAuthentic::EndedKey(id));
-        for (log, offset, expected) in
-            [("aa", 5, Ok(Some(Writer::Ingest))), ("aa", 6, ended), ("bb", 1, ended)]
-        {
+        for (log, offset, expected) in [
+            ("aa", 5, Ok(Some(Writer::Ingest))),
+            ("aa", 6, ended),
+            ("aa", 4, ended),
+            ("bb", 1, ended),
+        ] {
             assert_eq!(based.check(place(log, offset), &one, mac), expected, "{log} {offset}");
         }
         // Its role writes with the other one, although that begins later, or not at all.
         let writes_with = |keys: &RecordKeys| keys.writes_with(Writer::Ingest, at(5)).cloned();
         assert_eq!(writes_with(&based).map(|key| key.id()), Some(next.key.id()));
-        let alone =
-            RecordKeys::new(vec![leaked.clone()], &[]).with_ends(std::slice::from_ref(&end));
+        let alone = RecordKeys::new(vec![leaked.clone()], &[]).with_ends(&ends);
         assert!(alone.lacks(Writer::Ingest) && writes_with(&alone).is_none());
-        // A person who moves the baseline has seen what counts then.
-        assert_eq!(keys(baseline("aa", 6)).check(place("aa", 6), &one, mac), Ok(None));
+        // A person who moves the baseline has seen what counts then, each as of the role it is of.
+        let moved = keys(baseline("aa", 6)).check(place("aa", 6), &one, mac);
+        assert_eq!(moved, Ok(Some(Writer::Ingest)));
     }
 
     #[test]

@@ -27,9 +27,9 @@ pub enum Writer {
     Checkout,
     /// Markers that switch the publication.
     Projector,
-    /// Expiries, answers to queries, findings, decisions of people on them.
+    /// Expiries, answers to queries, findings, what people decide and release.
     Reconciler,
-    /// What a person does to the log itself: parking, reading raw bytes, releasing.
+    /// What a person does to the log itself: parking, reading raw bytes.
     Operator,
 }
 

@@ -111,6 +111,10 @@ pub(crate) struct RecordKeyAddArgs {
 pub(crate) struct RecordKeyRetireArgs {
     /// The key's id, such as 3f2a90bc
     pub key: String,
+    /// A message by it that does not count, either, such as `intake 0-12`: somebody else wrote it.
+    /// May be repeated, also for a key that is retired
+    #[arg(long, value_name = "TOPIC POSITION")]
+    pub refuse: Vec<String>,
     /// Retire it. This can't be undone
     #[arg(long)]
     pub yes: bool,

@@ -10,6 +10,7 @@
 //! order are missing.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt::Display;
 
 use indicatif::ProgressBar;
 use payfold_engines::EngineError;
@@ -135,15 +136,15 @@ impl StoredEvents {
 
     fn add(&mut self, message: &Delivered, verification: &mut Verification) {
         let id = message.event.as_ref().map_or("", |event| event.id.as_str());
+        let place = format!("orders {}", message.position);
+        let mut differs = |why: &dyn Display| {
+            verification.differs(&message.key, &format!("event {id}"), &place, &why);
+        };
+        if let Err(problem) = message.authentic_value() {
+            return differs(&problem);
+        }
         let Some((epoch, version)) = numbers_of(id, &message.key) else {
-            let place = format!("orders {}", message.position);
-            verification.differs(
-                &message.key,
-                &format!("event {id}"),
-                &place,
-                &"no id of this order",
-            );
-            return;
+            return differs(&"no id of this order");
         };
         let (content, position) = (content_of_stored(message), message.position);
         let event = StoredEvent { epoch, version, content, position, is_expected: false };

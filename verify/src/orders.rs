@@ -15,7 +15,7 @@ use payfold_projector::refold::Refold;
 use payfold_schemas::ids::OrderKey;
 use payfold_schemas::order::Order;
 use payfold_schemas::position::Position;
-use payfold_schemas::record::{IntakeRecord, MARKER_KEY, Parts};
+use payfold_schemas::record::{IntakeRecord, MARKER_KEY};
 
 use crate::events::{Committed, EVENTS_PER_PASS, StoredEvents};
 use crate::every_order::EveryOrder;
@@ -135,9 +135,8 @@ impl IntakePass<'_> {
             if !is_of_pass && !is_marker {
                 continue;
             }
-            match message.record() {
+            match message.intake_record() {
                 Ok(record) => {
-                    let Some(record) = of_intake(record.parts) else { continue };
                     if self.committed.live.has(message.position) {
                         folded.push((message.position, record));
                     } else if is_marker || events.has_unexpected(&message.key) {
@@ -156,15 +155,6 @@ impl IntakePass<'_> {
 
 /// A record and its position.
 type PlacedRecord = (Position, IntakeRecord);
-
-fn of_intake(parts: Parts) -> Option<IntakeRecord> {
-    match parts {
-        Parts::Fact(fact) => Some(IntakeRecord::Fact(fact)),
-        Parts::Switch(switch) => Some(IntakeRecord::Switch(switch)),
-        Parts::Parked(parked) => Some(IntakeRecord::Parked(parked)),
-        Parts::Quarantine(_) => None,
-    }
-}
 
 /// Finds rows of orders for which the log has no fact.
 async fn find_unknown_rows(

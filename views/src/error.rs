@@ -43,10 +43,6 @@ impl From<SearchError> for ReadError {
         match error {
             SearchError::Engine(error) => Self::Engine(error),
             SearchError::Record(error) => Self::Newer(error),
-            SearchError::Event(error) => {
-                let why = format!("an event on orders can't be parsed: {error}");
-                Self::Engine(EngineError::Corrupt(why))
-            }
         }
     }
 }

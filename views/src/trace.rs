@@ -12,6 +12,7 @@ use payfold_schemas::ids::{MerchantCode, OrderKey, PartnerCode, RequestId};
 use payfold_schemas::order::{Flag, KnownFacts};
 use payfold_schemas::position::Position;
 use payfold_schemas::record::{FactRecord, Parts};
+use payfold_schemas::record_mac::Writer;
 use payfold_schemas::time::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -309,16 +310,11 @@ fn stored(parts: &Parts, position: Position) -> PlacedStep {
     placed
 }
 
-/// The role that wrote a fact, which follows from the fact's kind. Decisions of people are shown as
-/// `admin`.
+/// The role that writes such a fact. Decisions and releases of people are shown as `admin`.
 fn writer(record: &FactRecord) -> &'static str {
-    let is_released = record.source.as_ref().is_some_and(|source| source.released.is_some());
-    match &record.fact {
-        Fact::CreateRequested(_) | Fact::SessionOpened(_) | Fact::CreateFailed(_) => "checkout",
-        Fact::Ipn(_) if is_released => "admin",
-        Fact::Ipn(_) => "ingest",
-        Fact::DeadlinePassed { .. } | Fact::QueryAnswered(_) | Fact::RefShared(_) => "reconciler",
-        Fact::Decided(_) => "admin",
+    match record.writer() {
+        Writer::Reconciler if matches!(record.fact, Fact::Ipn(_) | Fact::Decided(_)) => "admin",
+        writer => writer.name(),
     }
 }
 

@@ -16,9 +16,8 @@ impl VaultDocument {
             .with_ends(&self.record_key_ends)
     }
 
-    /// Ends a record key in a log. An earlier end of it in that log is replaced.
+    /// Ends a record key in a log. Earlier ends of it stay: what all of them cover counts.
     pub fn end_record_key(&mut self, end: RecordKeyEnd) {
-        self.record_key_ends.retain(|known| (known.key, &known.log) != (end.key, &end.log));
         self.record_key_ends.push(end);
     }
 

@@ -1,13 +1,13 @@
 //! `payfold log key add|list|retire`: the record keys in the vault, with which roles prove what
 //! they write to the log. Invariants: a key is never removed, because messages with its MAC stay in
-//! the log; one is retired only if its role has another that is valid by now.
+//! the log; one is retired only if its role has written with another for some seconds.
 
 use anyhow::Context;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_partners::document::VaultDocument;
 use payfold_partners::record_key::RecordKeyEntry;
 use payfold_partners::vault::{Vault, VaultPlace, random_secret};
-use payfold_schemas::record_keys::RecordKeyEnd;
+use payfold_schemas::record_keys::{RecordBaseline, RecordKeyEnd};
 use payfold_schemas::record_mac::{RecordKeyId, Writer};
 use payfold_schemas::time::Time;
 use serde::Serialize;
@@ -39,6 +39,10 @@ impl Row for RecordKeyRow {
 struct PlainEnd {
     record_key_ends: [RecordKeyEnd; 1],
 }
+
+/// How long a role has to have another key before one is retired: processes read the vault each
+/// second, and a message is durable some seconds after its MAC was made.
+const SETTLED_MS: i64 = 10_000;
 
 /// Runs one of its commands.
 pub(super) async fn run(settings: &Settings, command: &RecordKeyCommand) -> anyhow::Result<()> {
@@ -81,26 +85,27 @@ fn list(settings: &Settings, output: &OutputArgs) -> anyhow::Result<()> {
 }
 
 async fn retire(settings: &Settings, args: &RecordKeyRetireArgs) -> anyhow::Result<()> {
-    let (place, mut document) = (vault::place(settings)?, vault::read(settings)?);
+    let (place, document) = (vault::place(settings)?, vault::read(settings)?);
     let (key, now) = (args.key.parse()?, SystemClock.now());
-    let writer = writer_of(&document, key)?;
+    check_next(&document, key, now)?;
     let engines = wiring::open_to_read(settings).await?;
-    let present = records::baseline(&*engines.log, now).await?;
-    let end = RecordKeyEnd { key, log: present.log, at: now, through: present.through };
-    document.end_record_key(end.clone());
-    check_next(&document, (writer, key), now)?;
+    let RecordBaseline { log, at, through, .. } = records::baseline(&*engines.log, now).await?;
+    check_baseline(&document, &log)?;
+    let refused = args.refuse.iter().map(|place| place.parse()).collect::<Result<_, _>>()?;
+    let end = RecordKeyEnd { key, log, at, through, refused };
     output::line(&format!(
-        "Record key {key} of {writer} counts for what the log has now: {}. A later message by it \
-         counts for nothing. If it leaked, compare the days since with the partners' records: what \
-         somebody else wrote with it before now still counts.",
+        "Record key {key} is to count for what the log has now, {}, and for no later message, nor \
+         in another log. What somebody else wrote with it before counts unless it is named with \
+         --refuse: `payfold log verify --signatures` finds notices that no partner signed.",
         records::ends_of(&end.through)
     ));
     match &place {
         VaultPlace::Dir(dir) => {
             let toml = toml::to_string(&PlainEnd { record_key_ends: [end] });
             output::line(&format!(
-                "The vault is the directory {}, which payfold only reads. Add this to vault.toml, \
-                 and keep the key's file:\n\n{}",
+                "The vault is the directory {}, which payfold only reads. Add this to the \
+                 vault.toml of every process that reads the log, beside earlier ends, and keep the \
+                 key's file:\n\n{}",
                 dir.display(),
                 toml.context("the end of a key is TOML")?
             ));
@@ -108,43 +113,50 @@ async fn retire(settings: &Settings, args: &RecordKeyRetireArgs) -> anyhow::Resu
         VaultPlace::File { .. } if !args.yes => output::line("Nothing was changed (no --yes)."),
         VaultPlace::File { vault, identity } => {
             let mut opened = Vault::open(vault, identity)?;
+            check_next(opened.document(), key, now)?;
             opened.document_mut().end_record_key(end);
             opened.save()?;
-            output::line("The key is retired. Running processes take that within a second.");
+            output::line(
+                "The key is retired. Running processes take that within a second. Back up the \
+                 vault now, then run `payfold log verify`: what it names was folded before.",
+            );
         }
     }
     Ok(())
 }
 
-/// The role that writes with a key. Errors: the vault does not have it.
-fn writer_of(document: &VaultDocument, key: RecordKeyId) -> anyhow::Result<Writer> {
-    let mut keys = document.record_keys.iter();
-    let entry = keys.find(|entry| entry.id() == key).ok_or_else(|| {
+/// Checks that the role of a key has written with another for some seconds. Errors: it has not, and
+/// readers would refuse what it wrote; the vault does not have the key.
+fn check_next(document: &VaultDocument, key: RecordKeyId, now: Time) -> anyhow::Result<()> {
+    let entry = document.record_keys.iter().find(|entry| entry.id() == key).ok_or_else(|| {
         Fixable::error(
             format!("the vault has no record key {key}"),
             "list the keys with payfold log key list",
         )
     })?;
-    Ok(entry.writer)
-}
-
-/// Checks that a role writes with another key already. Errors: readers would refuse what it writes.
-fn check_next(
-    document: &VaultDocument,
-    (writer, key): (Writer, RecordKeyId),
-    now: Time,
-) -> anyhow::Result<()> {
-    let is_retired = |id| document.record_key_ends.iter().any(|end| end.key == id);
-    let mut others = document.record_keys.iter().filter(|entry| entry.writer == writer);
-    if others.any(|entry| entry.valid_from <= now && !is_retired(entry.id())) {
+    let (writer, settled) = (entry.writer, now.plus_ms(-SETTLED_MS));
+    let keys = document.record_keys();
+    if keys.writes_with(writer, settled).is_some_and(|used| used.id() != key) {
         return Ok(());
     }
     Err(Fixable::error(
-        format!("{writer} has no other record key that is valid now than {key}"),
+        format!("{writer} writes with record key {key}, or did some seconds ago"),
         format!(
-            "add one, and come back when it is valid: payfold log key add {writer}; in a directory \
-             a file records.{writer}.KEYID with a later valid_from"
+            "add another, and come back when it has been valid for ten seconds: payfold log key \
+             add {writer}; in a directory a file records.{writer}.KEYID with a later valid_from"
         ),
+    ))
+}
+
+/// Checks that the log has a baseline. Errors: it has none, and what has no MAC at all counts.
+fn check_baseline(document: &VaultDocument, log: &str) -> anyhow::Result<()> {
+    if document.record_keys().has_baseline_of(log) {
+        return Ok(());
+    }
+    Err(Fixable::error(
+        "the log has no baseline, so a message without a MAC counts, and the end of a key would \
+         end nothing",
+        "set the baseline first: payfold log baseline --yes",
     ))
 }
 

@@ -2,6 +2,7 @@
 //! records: a payment that no partner confirmed, under each disguise.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::{Authenticity, Delivered, EventLog, Message, Topic};
@@ -10,7 +11,7 @@ use payfold_schemas::fact::Fact;
 use payfold_schemas::finding::FINDING_CHANGED_TYPE;
 use payfold_schemas::ids::{OrderKey, ProviderRef};
 use payfold_schemas::position::Position;
-use payfold_schemas::record::{MARKER_KEY, Parts, Record};
+use payfold_schemas::record::{MARKER_KEY, Parts, QuarantineRecord, Record};
 use payfold_schemas::record_mac::{RecordKey, Writer};
 use serde_json::json;
 
@@ -18,6 +19,10 @@ use crate::support::demo::Demo;
 use crate::support::macs::keys_of;
 use crate::support::pair::{Inside, Pair, with_log, with_raw_log};
 use crate::support::system::Home;
+use crate::support::waits::until;
+
+/// How long a role has to have another key before one is retired, and some seconds.
+const SETTLED_MAX: Duration = Duration::from_secs(40);
 
 /// An order that a shop opened, and the ref of its payment page.
 struct Opened {
@@ -37,7 +42,7 @@ impl Opened {
 }
 
 /// A system with a baseline, so that every message needs a MAC.
-fn based_system(pair: Pair) -> Option<Rc<Home>> {
+pub fn based_system(pair: Pair) -> Option<Rc<Home>> {
     let home = pair.home()?;
     if pair == Pair::KafkaAndCql {
         home.boot().stop();
@@ -72,15 +77,37 @@ fn append(home: &Home, message: Message) -> Position {
     with_raw_log(home, append).expect("it is stored")
 }
 
-/// Gives a role a new record key, and retires the one it had, which is returned.
-fn replaced_key(home: &Home, writer: Writer) -> RecordKey {
+/// A notice as quarantine has it.
+fn quarantined(paid: &Delivered) -> Message {
+    let mut record = Record::decode(&paid.value).expect("it is whole");
+    let Parts::Fact(fact) = record.parts else { panic!("a fact") };
+    record.parts = Parts::Quarantine(QuarantineRecord {
+        account: "sandbox/DEMO".to_owned(),
+        code: "stale".to_owned(),
+        detail: "old".to_owned(),
+        request_id: fact.request_id,
+        received_at: fact.received_at,
+        source: fact.source.expect("a partner sent it"),
+    });
+    Message { key: paid.key.clone(), event: None, value: record.encode(), mac: None }
+}
+
+/// Gives a role a new record key, and retires the one it had, which is returned. A message that
+/// somebody else wrote with it is refused.
+fn replaced_key(home: &Home, writer: Writer, forged: Position) -> RecordKey {
     let keys = keys_of(home);
     let key = keys.writes_with(writer, SystemClock.now()).expect("it has one").clone();
     let (role, id) = (writer.name(), key.id().to_string());
-    let retire = ["log", "key", "retire", &id, "--yes"];
-    home.payfold(&retire).fails(&["has no other record key that is valid now"]);
+    let place = format!("intake {forged}");
+    let retire = ["log", "key", "retire", &id, "--refuse", &place, "--yes"];
+    let used = format!("{role} writes with record key {id}, or did some seconds ago");
+    home.payfold(&retire).fails(&[&used]);
     home.payfold(&["log", "key", "add", role, "--after", "0s"]).ok();
-    assert!(home.payfold(&retire).ok().contains("The key is retired."));
+    home.payfold(&retire).fails(&[&used]);
+    until("the next key is settled", SETTLED_MAX, || {
+        let done = home.payfold(&retire);
+        done.stdout.contains("The key is retired.").then_some(())
+    });
     let listed = home.payfold(&["log", "key", "list", "--output", "json"]).rows();
     let retired: Vec<_> = listed.iter().filter(|row| !row["retiredAt"].is_null()).collect();
     assert!(retired.len() == 1 && retired[0]["key"] == *id, "{listed:?}");
@@ -90,10 +117,16 @@ fn replaced_key(home: &Home, writer: Writer) -> RecordKey {
 /// What becomes of the record at `forged`: no order is paid by it, its partition stops and says
 /// why, and a person can park it.
 fn is_refused(home: &Rc<Home>, victim: &Opened, forged: Position, why: &str) {
+    is_refused_and_parked(home, forged, why);
+    let shown = ["order", "show", "sandbox", "DEMO", &victim.order, "--output", "json"];
+    let order = home.payfold(&shown).json();
+    assert_eq!((&order["state"], &order["fulfil"]), (&json!("PENDING"), &json!(false)));
+}
+
+/// The same without an order.
+pub fn is_refused_and_parked(home: &Rc<Home>, forged: Position, why: &str) {
     let system = home.boot();
     system.metric_when("payfold_projector_partitions_halted", 1.0);
-    let order = system.order_when(victim.key(), |_| true);
-    assert_eq!((&order["state"], &order["fulfil"]), (&json!("PENDING"), &json!(false)));
     system.stop();
     let (log, place) = (home.log(), forged.to_string());
     assert!(log.contains(why) && log.contains(&format!("payfold log park {place}")), "{log}");
@@ -137,9 +170,26 @@ pub fn a_forged_payment_is_never_folded(pair: Pair) {
     let forge = async |log: &dyn EventLog| log.append(Topic::Intake, without_mac.clone()).await;
     let forged = with_log(&home, Writer::Checkout, forge).expect("it is stored");
     is_refused(&home, &victim, forged, "the record key of checkout, a role that never writes");
-    // One with the key of ingest, once a person has retired it.
-    let leaked = replaced_key(&home, Writer::Ingest);
-    refused(without_mac.with_mac(Topic::Intake, &leaked), "which a person ended");
+    // A quarantined notice, which is of another topic.
+    let forge = async |log: &dyn EventLog| log.append(Topic::Intake, quarantined(&paid)).await;
+    let forged = with_log(&home, Writer::Ingest, forge).expect("it is stored");
+    is_refused(&home, &victim, forged, "a quarantined notice is not of this topic");
+    // With the key of ingest one of a later version: no role can, and a person refuses it.
+    let mut later = without_mac.clone();
+    later.value[0] = 9;
+    let forge = async |log: &dyn EventLog| log.append(Topic::Intake, later).await;
+    let forged = with_log(&home, Writer::Ingest, forge).expect("it is stored");
+    let park = ["log", "park", &forged.to_string(), "--reason", "forged", "--by", "mai"];
+    home.payfold(&park).fails(&["is not damaged: record has envelope version 9"]);
+    let leaked = replaced_key(&home, Writer::Ingest, forged);
+    is_refused(&home, &victim, forged, "which a person ended");
+    // One with that key, once a person has retired it.
+    let late = without_mac.clone().with_mac(Topic::Intake, &leaked);
+    refused(late, "which a person ended");
+    // The same once more, which does not begin to count when the key is retired a second time.
+    let late = append(&home, without_mac.with_mac(Topic::Intake, &leaked));
+    home.payfold(&["log", "key", "retire", &leaked.id().to_string(), "--yes"]).ok();
+    is_refused(&home, &victim, late, "which a person ended");
 
     let demo = Demo::of(home.boot());
     demo.pay(&victim.order, &victim.provider_ref);

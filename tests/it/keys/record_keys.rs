@@ -33,7 +33,7 @@ fn retired_by_hand(home: &Home, mounted: &mut Mounted, baseline: &str) {
     let id = of_checkout["key"].as_str().expect("an id");
     home.payfold(&["log", "key", "add", "checkout"]).fails(&["add a file records.ROLE.KEYID"]);
     let retire = ["log", "key", "retire", id];
-    home.payfold(&retire).fails(&["checkout has no other record key", "records.checkout.KEYID"]);
+    home.payfold(&retire).fails(&["checkout writes with record key", "records.checkout.KEYID"]);
     let next = "secret = 'text:the next test key of checkout, worth nothing'\n\
                 valid_from = 2026-01-31T10:00:00Z";
     let with_next = |more: &str| {

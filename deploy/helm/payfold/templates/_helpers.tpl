@@ -74,15 +74,15 @@ data:
 {{- end }}
 {{- end -}}
 
-{{/* The volume with the vault's key files. */}}
+{{/* The volume with the vault's key files. Given: root and the role. */}}
 {{- define "payfold.vaultVolume" -}}
-{{- $vault := .Values.vault -}}
+{{- $vault := .root.Values.vault -}}
 {{- if eq (empty $vault.existingSecret) (empty $vault.csi) -}}
 {{- fail "give one of vault.existingSecret and vault.csi" -}}
 {{- end -}}
 - name: keys
 {{- if $vault.existingSecret }}
-  secret: { secretName: {{ $vault.existingSecret | quote }}, defaultMode: 0440 }
+  secret: { secretName: {{ replace "{role}" .role $vault.existingSecret | quote }}, defaultMode: 0440 }
 {{- else }}
   csi: {{ $vault.csi | toJson }}
 {{- end }}

@@ -1,26 +1,22 @@
 //! Owns the ACLs of Kafka that the roles need, as commands of Kafka's own tool. Invariant: what a
-//! role does on the cluster is allowed here and nothing else, so that the password of one role does
-//! not allow to write what another writes. Pure.
+//! role does on the cluster is allowed here and nothing else. Several write `intake`: which record
+//! is of which role only its MAC proves. Pure.
+
+use payfold_schemas::record_mac::Writer;
 
 use super::compacted::CompactedCopy;
 use super::settings::KafkaSettings;
 use crate::log::Topic;
 
-/// Who does this on the cluster.
-const OPERATOR: &str = "operator";
-
-/// Every role of the log.
-const ROLES: [&str; 5] = ["ingest", "checkout", "projector", "reconciler", OPERATOR];
-
 /// Groups that store no position: a client asks for their coordinator all the same.
 const PLACELESS_GROUPS: [&str; 4] = ["topics", "lookup", "terminal", "checkout-feed"];
 
 /// What stands for the role in the name of a principal.
-pub const ROLE_TOKEN: &str = "{role}";
+const ROLE_TOKEN: &str = "{role}";
 
 /// Operations on resources that have these beginnings of names.
 struct Grant {
-    role: &'static str,
+    role: Writer,
     /// The option of the tool.
     resource: &'static str,
     names: Vec<String>,
@@ -31,9 +27,9 @@ struct Grant {
 /// `ROLE_TOKEN` for the role. Arguments of the script go to each command.
 pub fn commands(settings: &KafkaSettings, principal: &str) -> String {
     let mut script = String::new();
-    for role in ROLES {
+    for role in Writer::ALL {
         script.push_str(&format!("# {role}\n"));
-        let principal = principal.replace(ROLE_TOKEN, role);
+        let principal = principal.replace(ROLE_TOKEN, role.name());
         for grant in grants(settings).iter().filter(|grant| grant.role == role) {
             script.push_str(&command(grant, &principal));
         }
@@ -72,18 +68,23 @@ fn grants(settings: &KafkaSettings) -> Vec<Grant> {
     // A start reads the first message of every partition, and the settings of every topic.
     let reads = |role| on_topics(role, &Topic::ALL, &["Read", "DescribeConfigs"]);
     let describes = |role| on_own(role, "group", &PLACELESS_GROUPS, &["Describe"]);
-    let mut all: Vec<Grant> = ROLES.map(reads).into();
-    all.extend(ROLES.map(describes));
+    let mut all: Vec<Grant> = Writer::ALL.map(reads).into();
+    all.extend(Writer::ALL.map(describes));
     all.extend([
-        on_topics("ingest", &[Topic::Intake, Topic::Quarantine], &["Write"]),
+        on_topics(Writer::Ingest, &[Topic::Intake, Topic::Quarantine], &["Write"]),
         // Findings: who reads raw bytes through the admin listener of a process is recorded by it.
-        on_topics("checkout", &[Topic::Intake, Topic::Findings], &["Write"]),
-        on_topics("projector", &[Topic::Intake, Topic::Orders, Topic::Findings], &["Write"]),
-        on_own("projector", "group", &["projector", CompactedCopy::GROUP], &["Read"]),
-        on_own("projector", "transactional-id", &[CompactedCopy::GROUP], &["Write", "Describe"]),
-        on_topics("reconciler", &[Topic::Intake, Topic::Findings], &["Write"]),
-        on_own("reconciler", "group", &["reconciler"], &["Read"]),
-        on_topics(OPERATOR, &Topic::ALL, &["Create", "Write"]),
+        on_topics(Writer::Checkout, &[Topic::Intake, Topic::Findings], &["Write"]),
+        on_topics(Writer::Projector, &[Topic::Intake, Topic::Orders, Topic::Findings], &["Write"]),
+        on_own(Writer::Projector, "group", &["projector", CompactedCopy::GROUP], &["Read"]),
+        on_own(
+            Writer::Projector,
+            "transactional-id",
+            &[CompactedCopy::GROUP],
+            &["Write", "Describe"],
+        ),
+        on_topics(Writer::Reconciler, &[Topic::Intake, Topic::Findings], &["Write"]),
+        on_own(Writer::Reconciler, "group", &["reconciler"], &["Read"]),
+        on_topics(Writer::Operator, &Topic::ALL, &["Create", "Write"]),
     ]);
     all
 }

@@ -104,7 +104,7 @@ impl Lookup {
                     let is_of =
                         message.partition() == place.partition && message.topic() == place.topic;
                     if is_of && offset == next {
-                        found.extend(decode_message(&self.layout, epoch, &message)?);
+                        found.extend(decode_message(&self.layout, epoch, &message));
                         next += 1;
                     } else if is_of && offset > next {
                         strange = Some(offset);

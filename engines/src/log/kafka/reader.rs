@@ -282,7 +282,7 @@ impl ConsumerShared {
                 message.topic(),
                 next - 1
             ))),
-            Some(_) => decode_message(&self.layout, epoch, message),
+            Some(_) => Ok(decode_message(&self.layout, epoch, message)),
         }
     }
 
