@@ -113,7 +113,8 @@ pub enum Authenticity {
 }
 
 impl Delivered {
-    /// The value of an event, as far as it may be believed. Errors: no role of this system wrote it as it is.
+    /// The value of an event, as far as it may be believed. Errors: no role of this system wrote it
+    /// as it is.
     pub fn authentic_value(&self) -> Result<&[u8], NotAuthentic> {
         let writer = self.event.as_ref().map(|event| writer_of_event(&event.kind));
         self.check_writer(|role| writer == Some(role)).map(|()| &*self.value)

@@ -69,6 +69,12 @@ fn a_forged_finding_is_passed_over() {
 
 #[test]
 #[ignore = "nightly: servers"]
+fn a_forged_event_is_a_difference() {
+    attacks::forged_records::a_forged_event_is_a_difference(KafkaAndCql);
+}
+
+#[test]
+#[ignore = "nightly: servers"]
 fn every_trouble_ends_as_it_must() {
     payments::every_trouble_ends_as_it_must(KafkaAndCql);
 }

@@ -58,6 +58,11 @@ fn a_forged_finding_is_passed_over() {
 }
 
 #[test]
+fn a_forged_event_is_a_difference() {
+    attacks::forged_records::a_forged_event_is_a_difference(Sqlite);
+}
+
+#[test]
 fn every_trouble_ends_as_it_must() {
     payments::every_trouble_ends_as_it_must(Sqlite);
 }

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::{Authenticity, Delivered, EventLog, Message, Topic};
-use payfold_schemas::event::EventAttributes;
+use payfold_schemas::event::{EventAttributes, ORDER_CHANGED_TYPE};
 use payfold_schemas::fact::Fact;
 use payfold_schemas::finding::FINDING_CHANGED_TYPE;
 use payfold_schemas::ids::{OrderKey, ProviderRef};
 use payfold_schemas::position::Position;
 use payfold_schemas::record::{MARKER_KEY, Parts, QuarantineRecord, Record};
 use payfold_schemas::record_mac::{RecordKey, Writer};
+use payfold_schemas::time::Time;
 use serde_json::json;
 
 use crate::support::demo::Demo;
@@ -225,4 +226,25 @@ pub fn a_forged_finding_is_passed_over(pair: Pair) {
         let said = format!("is passed over: {why}");
         assert!(home.log().contains(&said), "{}", home.log());
     }
+}
+
+/// Subscribers of the topic see it; a copy of an event that a role wrote would hide behind it.
+pub fn a_forged_event_is_a_difference(pair: Pair) {
+    let Some(home) = based_system(pair) else { return };
+    let demo = Demo::of(home.boot());
+    demo.pay("x-1", "ref-1");
+    demo.catch_up();
+    demo.system.stop();
+    assert_eq!(home.payfold(&["log", "verify"]).code(), 0);
+    let event = Inside::of(&home).messages(Topic::Orders).remove(0);
+    let attributes = event.event.expect("an event");
+    let time = Time::parse(&attributes.time).expect("a time");
+    let attributes = EventAttributes { id: attributes.id, kind: ORDER_CHANGED_TYPE, time };
+    let copy = Message { key: event.key, event: Some(attributes), value: event.value, mac: None };
+    let append = async |log: &dyn EventLog| log.append(Topic::Orders, copy).await;
+    let place = with_raw_log(&home, append).expect("it is stored");
+    let verified = home.payfold(&["log", "verify"]);
+    assert_eq!(verified.code(), 3, "{verified:?}");
+    let words = [format!("orders {place}"), "it has no MAC".to_owned()];
+    assert!(words.iter().all(|word| verified.stdout.contains(word)), "{verified:?}");
 }
