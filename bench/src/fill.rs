@@ -2,7 +2,6 @@
 
 use payfold_engines::EngineError;
 use payfold_engines::log::{EventLog, Topic};
-
 use payfold_schemas::record_keys::RecordKeys;
 
 use crate::world::FactGenerator;

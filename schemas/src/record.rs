@@ -230,9 +230,9 @@ pub fn decode_intake(bytes: &[u8]) -> Result<IntakeRecord, RecordError> {
     let envelope = Envelope::open(bytes)?;
     match envelope.kind {
         1 => Ok(IntakeRecord::Fact(decode_parts(envelope.parts)?)),
+        2 => Err(RecordError::Parts("a quarantined notice is not of this topic".to_owned())),
         3 => Ok(IntakeRecord::Switch(decode_parts(envelope.parts)?)),
         4 => Ok(IntakeRecord::Parked(decode_parts(envelope.parts)?)),
-        2 => Err(RecordError::Parts("a quarantined notice is not of this topic".to_owned())),
         other => Err(RecordError::UnknownKind(other)),
     }
 }

@@ -203,23 +203,20 @@ impl RecordKeys {
         content: &MacContent<'_>,
         stored: Option<RecordMac>,
     ) -> Result<Option<Writer>, NotAuthentic> {
-        let problem = match stored {
-            None => NotAuthentic::NoMac,
+        let (problem, writer) = match stored {
+            None => (NotAuthentic::NoMac, None),
             Some(stored) => match self.keys.iter().find(|dated| dated.key.id() == stored.key_id) {
                 Some(DatedKey { key, .. }) if key.verifies(content, &stored) => {
-                    let has_ended = self.has_ended(key.id(), log, (content.topic, position))
-                        && self.needs_mac(log, content.topic, position);
-                    return if has_ended {
-                        Err(NotAuthentic::EndedKey(key.id()))
-                    } else {
-                        Ok(Some(key.writer()))
-                    };
+                    if !self.has_ended(key.id(), log, (content.topic, position)) {
+                        return Ok(Some(key.writer()));
+                    }
+                    (NotAuthentic::EndedKey(key.id()), Some(key.writer()))
                 }
                 Some(DatedKey { key, .. }) => return Err(NotAuthentic::Changed(key.writer())),
-                None => NotAuthentic::UnknownKey(stored.key_id),
+                None => (NotAuthentic::UnknownKey(stored.key_id), None),
             },
         };
-        if self.needs_mac(log, content.topic, position) { Err(problem) } else { Ok(None) }
+        if self.needs_mac(log, content.topic, position) { Err(problem) } else { Ok(writer) }
     }
 
     fn has_ended(&self, key: RecordKeyId, log: &str, (topic, at): (&str, Position)) -> bool {

@@ -11,6 +11,7 @@ mod park;
 mod profiles;
 mod restore;
 mod stats;
+mod vault_entry;
 mod verify;
 
 use payfold_verify::FIRST_EPOCH;

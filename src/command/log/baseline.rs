@@ -2,7 +2,6 @@
 //! Invariants: without `--yes` nothing is written; a baseline is set only if there are keys, so
 //! that nothing is required that no role can do; what a person has parked never counts.
 
-use anyhow::Context;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::walk::{self, Walk};
 use payfold_engines::log::{Authenticity, EventLog, Topic};
@@ -10,8 +9,8 @@ use payfold_kit::{parked, search};
 use payfold_partners::vault::{Vault, VaultPlace};
 use payfold_schemas::record_keys::{RecordBaseline, TopicPosition};
 use payfold_schemas::record_mac::NotAuthentic;
-use serde::Serialize;
 
+use super::vault_entry::VaultEntry;
 use crate::args::BaselineArgs;
 use crate::error::Fixable;
 use crate::keys::records;
@@ -24,12 +23,6 @@ const PAGE: usize = 1_000;
 
 /// How many of the messages that would count are listed.
 const LISTED_MAX: u64 = 50;
-
-/// What `vault.toml` needs for a baseline.
-#[derive(Serialize)]
-struct PlainBaseline {
-    record_baselines: [RecordBaseline; 1],
-}
 
 /// Shows the baseline; with `--yes` writes it, or first the keys if there are none. Errors: the
 /// vault's; the log can't be read.
@@ -52,28 +45,18 @@ pub(crate) async fn run(settings: &Settings, args: &BaselineArgs) -> anyhow::Res
         "Messages up to there count without a MAC. Each later one needs a MAC by a record key, so \
          every process that writes has to have the keys now.",
     );
-    match &place {
-        VaultPlace::Dir(dir) => {
-            let plain = PlainBaseline { record_baselines: [baseline] };
-            let toml = toml::to_string(&plain).context("a baseline is TOML")?;
-            output::line(&format!(
-                "The vault is the directory {}, which payfold only reads. Add this to vault.toml \
-                 in place of an earlier baseline of this log:\n\n{toml}",
-                dir.display()
-            ));
-        }
-        VaultPlace::File { .. } if !args.yes => output::line("Nothing was changed (no --yes)."),
-        VaultPlace::File { vault, identity } => {
-            let mut opened = Vault::open(vault, identity)?;
-            opened.document_mut().add_record_baseline(baseline);
-            opened.save()?;
-            output::line(
-                "The baseline is in the vault. Running processes take it within a second; start \
-                 those again that have stopped at a record.",
-            );
-        }
-    }
-    Ok(())
+    let entry = VaultEntry {
+        table: "record_baselines",
+        entry: baseline,
+        add_to: "vault.toml in place of an earlier baseline of this log",
+        done: "The baseline is in the vault. Running processes take it within a second; start \
+               those again that have stopped at a record.",
+        is_confirmed: args.yes,
+    };
+    entry.put(&place, |document, baseline| {
+        document.add_record_baseline(baseline);
+        Ok(())
+    })
 }
 
 /// The messages that stay refused: what people have parked, and what is named. Errors: the log's; a

@@ -2,16 +2,16 @@
 //! they write to the log. Invariants: a key is never removed, because messages with its MAC stay in
 //! the log; one is retired only if its role has written with another for some seconds.
 
-use anyhow::Context;
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_partners::document::VaultDocument;
 use payfold_partners::record_key::RecordKeyEntry;
-use payfold_partners::vault::{Vault, VaultPlace, random_secret};
+use payfold_partners::vault::random_secret;
 use payfold_schemas::record_keys::{RecordBaseline, RecordKeyEnd};
 use payfold_schemas::record_mac::{RecordKeyId, Writer};
 use payfold_schemas::time::Time;
 use serde::Serialize;
 
+use super::vault_entry::VaultEntry;
 use crate::args::{OutputArgs, RecordKeyAddArgs, RecordKeyCommand, RecordKeyRetireArgs};
 use crate::error::Fixable;
 use crate::keys::records;
@@ -32,12 +32,6 @@ struct RecordKeyRow {
 
 impl Row for RecordKeyRow {
     const COLUMNS: &'static str = "role key validFrom retiredAt";
-}
-
-/// What `vault.toml` needs for a key that is retired.
-#[derive(Serialize)]
-struct PlainEnd {
-    record_key_ends: [RecordKeyEnd; 1],
 }
 
 /// How long a role has to have another key before one is retired: processes read the vault each
@@ -99,30 +93,20 @@ async fn retire(settings: &Settings, args: &RecordKeyRetireArgs) -> anyhow::Resu
          --refuse: `payfold log verify --signatures` finds notices that no partner signed.",
         records::ends_of(&end.through)
     ));
-    match &place {
-        VaultPlace::Dir(dir) => {
-            let toml = toml::to_string(&PlainEnd { record_key_ends: [end] });
-            output::line(&format!(
-                "The vault is the directory {}, which payfold only reads. Add this to the \
-                 vault.toml of every process that reads the log, beside earlier ends, and keep the \
-                 key's file:\n\n{}",
-                dir.display(),
-                toml.context("the end of a key is TOML")?
-            ));
-        }
-        VaultPlace::File { .. } if !args.yes => output::line("Nothing was changed (no --yes)."),
-        VaultPlace::File { vault, identity } => {
-            let mut opened = Vault::open(vault, identity)?;
-            check_next(opened.document(), key, now)?;
-            opened.document_mut().end_record_key(end);
-            opened.save()?;
-            output::line(
-                "The key is retired. Running processes take that within a second. Back up the \
-                 vault now, then run `payfold log verify`: what it names was folded before.",
-            );
-        }
-    }
-    Ok(())
+    let entry = VaultEntry {
+        table: "record_key_ends",
+        entry: end,
+        add_to: "the vault.toml of every process that reads the log, beside earlier ends, and keep \
+                 the key's file",
+        done: "The key is retired. Running processes take that within a second. Back up the vault \
+               now, then run `payfold log verify`: what it names was folded before.",
+        is_confirmed: args.yes,
+    };
+    entry.put(&place, |document, end| {
+        check_next(document, key, now)?;
+        document.end_record_key(end);
+        Ok(())
+    })
 }
 
 /// Checks that the role of a key has written with another for some seconds. Errors: it has not, and

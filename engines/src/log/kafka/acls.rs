@@ -26,11 +26,11 @@ struct Grant {
 /// The commands that allow each role what it does. `principal` is the name of its principal, with
 /// `ROLE_TOKEN` for the role. Arguments of the script go to each command.
 pub fn commands(settings: &KafkaSettings, principal: &str) -> String {
-    let mut script = String::new();
+    let (grants, mut script) = (grants(settings), String::new());
     for role in Writer::ALL {
         script.push_str(&format!("# {role}\n"));
         let principal = principal.replace(ROLE_TOKEN, role.name());
-        for grant in grants(settings).iter().filter(|grant| grant.role == role) {
+        for grant in grants.iter().filter(|grant| grant.role == role) {
             script.push_str(&command(grant, &principal));
         }
     }
