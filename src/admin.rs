@@ -1,10 +1,12 @@
 //! Owns the admin listener: probes, metrics, and the calls that change state. A call needs a token
 //! with a role that may make it, and the token's name is the author of the change. The listener is
-//! on loopback by default. `/openapi.json` describes its calls.
+//! on loopback by default. `/openapi.json` describes its calls. A listener for probes and metrics
+//! alone can be open to more hosts than this one.
 
 mod accounts;
 mod answer;
 mod backends;
+mod host;
 mod names;
 mod openapi;
 mod operation;
@@ -22,11 +24,13 @@ mod uploads;
 use std::sync::LazyLock;
 
 use actix_web::HttpResponse;
+use actix_web::middleware::from_fn;
 use actix_web::web::{self, Data, ServiceConfig};
 use prometheus::{Encoder, TextEncoder};
 
 use self::answer::{Answer, Refusal, answer, bad, problem, read};
 pub(crate) use self::backends::{NoticeBackend, ReadBackend, RebuildBackend, ReconcileBackend};
+use self::host::addressed_here;
 use self::router::Router;
 pub(crate) use self::state::{Admin, Life};
 use payfold_api::demo::OPEN_ORDER;
@@ -34,27 +38,40 @@ use payfold_api::demo::OPEN_ORDER;
 static DOCUMENT: LazyLock<String> =
     LazyLock::new(|| format!("{:#}", openapi::document(&router().operations())));
 
-/// The routes.
+/// The routes of the admin listener.
 pub(crate) fn routes(config: &mut ServiceConfig) {
-    router().serve(config);
+    serve(router(), config);
+}
+
+/// The routes of the listener for probes and metrics.
+pub(crate) fn probe_routes(config: &mut ServiceConfig) {
+    serve(probes(), config);
+}
+
+fn serve(router: Router, config: &mut ServiceConfig) {
     config.app_data(web::QueryConfig::default().error_handler(|error, _| {
         bad(format!(
             "the query is not what this call takes, which /openapi.json describes: {error}"
         ))
         .into()
     }));
-    config.default_service(web::to(|| async {
-        problem(404, "not_found", "there is nothing at this path")
-    }));
+    let unknown = web::to(|| async { problem(404, "not_found", "there is nothing at this path") });
+    let scope = web::scope("").wrap(from_fn(addressed_here)).default_service(unknown);
+    config.service(scope.configure(|config| router.serve(config)));
 }
 
-fn router() -> Router {
+fn probes() -> Router {
     let mut router = Router::default();
     router.page("/livez", "Says whether the process lives", livez);
     router.page("/startupz", "Says whether the process has started", startupz);
     router.page("/readyz", "Says whether every role takes work", readyz);
     router.page("/readyz/{role}", "Says whether one role takes work", readyz_of_role);
     router.page("/metrics", "The metrics of the process, as Prometheus reads them", metrics);
+    router
+}
+
+fn router() -> Router {
+    let mut router = probes();
     router.page("/openapi.json", "This document", || async {
         HttpResponse::Ok().content_type("application/json").body(DOCUMENT.as_str())
     });

@@ -2,15 +2,17 @@
 //! `--admin-url` or in a run file, and the local admin token in the data folder.
 
 use std::fs::File;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::args::Global;
 use crate::data_dir::DataDir;
-use crate::error::Fixable;
+use crate::error::{Fixable, unreadable};
 use crate::run_file::RunFile;
 use crate::settings;
 use payfold_api::call::{Call, CallMethod, Problem, query_of};
@@ -24,41 +26,129 @@ const ANSWER_BYTES_MAX: u64 = 1 << 30;
 /// Timeout of a probe.
 const PROBE_MAX: Duration = Duration::from_secs(5);
 
-/// The URL of the admin listener: `--admin-url`, or the one in the run file.
-fn admin_url(global: &Global, data: &DataDir) -> anyhow::Result<String> {
-    match &global.admin_url {
-        Some(url) => Ok(url.trim_end_matches('/').to_owned()),
-        None => Ok(RunFile::read(data)?.admin_url),
+/// An admin listener: where it is, and who may have signed its certificate.
+pub(crate) struct AdminListener {
+    url: String,
+    tls: TlsConfig,
+}
+
+impl AdminListener {
+    /// The listener of `--admin-url`, or the one in the run file. Errors: nothing runs, or the file
+    /// of authorities has none.
+    fn find(global: &Global, data: &DataDir) -> anyhow::Result<Self> {
+        let url = match &global.admin_url {
+            Some(url) => url.trim_end_matches('/').to_owned(),
+            None => RunFile::read(data)?.admin_url,
+        };
+        let roots = match &global.admin_ca_file {
+            Some(path) => authorities(path)?,
+            None => RootCerts::PlatformVerifier,
+        };
+        Ok(Self::new(url, roots))
+    }
+
+    /// The listener in a run file.
+    pub(crate) fn of_run_file(file: RunFile) -> Self {
+        Self::new(file.admin_url, RootCerts::PlatformVerifier)
+    }
+
+    fn new(url: String, roots: RootCerts) -> Self {
+        payfold_partners::remote::install_tls();
+        Self { url, tls: TlsConfig::builder().root_certs(roots).build() }
+    }
+
+    /// Where it is.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// An HTTP agent that returns answers with an error status, too. Tokens go to the listener
+    /// alone: through no proxy, and to no address that an answer names.
+    fn agent(&self, timeout: Duration) -> ureq::Agent {
+        let config = ureq::Agent::config_builder().timeout_global(Some(timeout));
+        let config = config.http_status_as_error(false).max_redirects(0).proxy(None);
+        config.tls_config(self.tls.clone()).build().into()
+    }
+
+    /// Why its process is not ready; `None` if it is. Errors: no answer.
+    pub(crate) fn ask_ready(&self) -> anyhow::Result<Option<String>> {
+        self.ask_probe("/readyz")
+    }
+
+    /// The metrics of its process. Errors: no answer.
+    pub(crate) fn read_metrics(&self) -> anyhow::Result<String> {
+        Ok(self.get("/metrics")?.body_mut().read_to_string()?)
+    }
+
+    /// What a probe reports as wrong; `None` if it succeeds. Errors: no answer.
+    fn ask_probe(&self, path: &str) -> anyhow::Result<Option<String>> {
+        let mut answer = self.get(path)?;
+        let body = answer.body_mut().read_to_string().unwrap_or_default();
+        Ok((!answer.status().is_success()).then_some(body.trim().to_owned()))
+    }
+
+    fn get(&self, path: &str) -> anyhow::Result<ureq::http::Response<ureq::Body>> {
+        let answered = self.agent(PROBE_MAX).get(format!("{}{path}", self.url)).call();
+        answered.map_err(|error| self.no_answer(&error, PROBE_MAX))
+    }
+
+    /// The error for a call without an answer. After a timeout the process may still carry out the
+    /// request.
+    fn no_answer(&self, error: &ureq::Error, limit: Duration) -> anyhow::Error {
+        let url = &self.url;
+        if matches!(error, ureq::Error::Timeout(ureq::Timeout::Global)) {
+            return Fixable::error(
+                format!("the admin listener {url} did not answer within {} s", limit.as_secs()),
+                "look in its log whether its storage is slow or unavailable; the request may still \
+                 be carried out, so check the result before you repeat it",
+            );
+        }
+        // What TLS refuses comes as invalid data.
+        let is_of_tls =
+            matches!(error, ureq::Error::Io(it) if it.kind() == std::io::ErrorKind::InvalidData);
+        let fix = match is_of_tls {
+            true => {
+                "compare the certificate that it shows; if an authority of your own signed it, \
+                 give that authority's PEM file with --admin-ca-file"
+            }
+            false => {
+                "check that `payfold run` is still running; its run file may be left from a crash"
+            }
+        };
+        Fixable::error(format!("the admin listener {url} does not answer: {error}"), fix)
     }
 }
 
-/// Makes an HTTP agent that returns answers with an error status, too.
-fn agent(timeout: Duration) -> ureq::Agent {
-    let config = ureq::Agent::config_builder().timeout_global(Some(timeout));
-    config.http_status_as_error(false).build().into()
+/// The authorities in a PEM file. Errors: it can't be read, or has none.
+fn authorities(path: &Path) -> anyhow::Result<RootCerts> {
+    let pem = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
+    let mut authorities = Vec::new();
+    for item in parse_pem(&pem) {
+        match item {
+            Ok(PemItem::Certificate(certificate)) => authorities.push(certificate),
+            Ok(_) => {}
+            Err(error) => return Err(no_authority(path, &error.to_string())),
+        }
+    }
+    if authorities.is_empty() {
+        return Err(no_authority(path, "it has no certificate"));
+    }
+    Ok(RootCerts::from(authorities))
 }
 
-/// The error for a call without an answer. After a timeout the process may still carry out the
-/// request.
-fn no_answer(url: &str, error: &ureq::Error, limit: Duration) -> anyhow::Error {
-    if matches!(error, ureq::Error::Timeout(ureq::Timeout::Global)) {
-        return Fixable::error(
-            format!("the admin listener {url} did not answer within {} s", limit.as_secs()),
-            "look in its log whether its storage is slow or unavailable; the request may still \
-                be carried out, so check the result before you repeat it",
-        );
-    }
+fn no_authority(path: &Path, reason: &str) -> anyhow::Error {
     Fixable::error(
-        format!("the admin listener {url} does not answer: {error}"),
-        "check that `payfold run` is still running; its run file may be left from a crash",
+        format!("{} is no file of certificate authorities: {reason}", path.display()),
+        "give a PEM file of the authority that signed the certificate of --admin-url",
     )
 }
 
 /// Checks that the running process is ready. Returns the URL of its admin listener. Errors: it is
 /// not ready, or nothing runs.
 pub(crate) fn assert_ready(global: &Global, data: &DataDir) -> anyhow::Result<String> {
-    let url = admin_url(global, data)?;
-    let Some(reason) = ask_ready(&url)? else { return Ok(url) };
+    let listener = AdminListener::find(global, data)?;
+    let url = &listener.url;
+    let Some(reason) = listener.ask_ready()? else { return Ok(listener.url) };
     Err(Fixable::error(
         format!("{url} is not ready: {reason}"),
         "see the last WARN or ERROR line of its log; `payfold check --connect` checks its \
@@ -70,33 +160,14 @@ pub(crate) fn assert_ready(global: &Global, data: &DataDir) -> anyhow::Result<St
 /// can't store anything is still alive: restarting it could lose the only copy of acknowledged
 /// notices. Errors: a role has ended, or nothing runs.
 pub(crate) fn assert_live(global: &Global, data: &DataDir) -> anyhow::Result<String> {
-    let url = admin_url(global, data)?;
-    let Some(reason) = ask_probe(&url, "/livez")? else { return Ok(url) };
+    let listener = AdminListener::find(global, data)?;
+    let url = &listener.url;
+    let Some(reason) = listener.ask_probe("/livez")? else { return Ok(listener.url) };
     Err(Fixable::error(
         format!("{url} is not live: {reason}"),
         "see the last ERROR line of its log, which names the role that ended and why; then \
             restart the process",
     ))
-}
-
-/// Why the process behind an admin listener is not ready; `None` if it is. Errors: no answer.
-pub(crate) fn ask_ready(url: &str) -> anyhow::Result<Option<String>> {
-    ask_probe(url, "/readyz")
-}
-
-/// The metrics of the process behind an admin listener. Errors: no answer.
-pub(crate) fn read_metrics(url: &str) -> anyhow::Result<String> {
-    let answered = agent(PROBE_MAX).get(format!("{url}/metrics")).call();
-    let mut answer = answered.map_err(|error| no_answer(url, &error, PROBE_MAX))?;
-    Ok(answer.body_mut().read_to_string()?)
-}
-
-/// What a probe reports as wrong; `None` if it succeeds. Errors: no answer.
-fn ask_probe(url: &str, path: &str) -> anyhow::Result<Option<String>> {
-    let answered = agent(PROBE_MAX).get(format!("{url}{path}")).call();
-    let mut answer = answered.map_err(|error| no_answer(url, &error, PROBE_MAX))?;
-    let body = answer.body_mut().read_to_string().unwrap_or_default();
-    Ok((!answer.status().is_success()).then_some(body.trim().to_owned()))
 }
 
 /// The listener refused a call, or could not make it.
@@ -116,7 +187,7 @@ impl RefusedCall {
 
 /// A client of the admin listener of a running system.
 pub(crate) struct AdminClient {
-    url: String,
+    listener: AdminListener,
     token: String,
     agent: ureq::Agent,
 }
@@ -124,7 +195,7 @@ pub(crate) struct AdminClient {
 impl AdminClient {
     /// Finds the running system by `--admin-url` or through the data folder.
     pub(crate) fn find(global: &Global, data: &DataDir) -> anyhow::Result<Self> {
-        let url = admin_url(global, data)?;
+        let listener = AdminListener::find(global, data)?;
         let path = global.admin_token_file.clone().unwrap_or_else(|| data.admin_token());
         let token = std::fs::read_to_string(&path).map_err(|error| {
             Fixable::error(
@@ -133,7 +204,8 @@ impl AdminClient {
                     give the file of your own token with --admin-token-file",
             )
         })?;
-        Ok(Self { url, token: token.trim().to_owned(), agent: agent(ANSWER_MAX) })
+        let agent = listener.agent(ANSWER_MAX);
+        Ok(Self { listener, token: token.trim().to_owned(), agent })
     }
 
     /// Loads the settings and finds the running system with their data folder. Errors: as
@@ -174,12 +246,12 @@ impl AdminClient {
     ) -> anyhow::Result<A> {
         let is_short = file.is_none() && !call.is_slow;
         let limit = if is_short { ANSWER_MAX } else { UPLOAD_MAX };
-        let agent = if is_short { &self.agent } else { &agent(UPLOAD_MAX) };
+        let agent = if is_short { &self.agent } else { &self.listener.agent(UPLOAD_MAX) };
         let path = call.path_of(names).ok_or_else(|| {
             let names = names.join(" ");
             Fixable::error(format!("{names} names nothing"), "write it as a listing prints it")
         })?;
-        let url = format!("{}{path}", self.url);
+        let url = format!("{}{path}", self.listener.url);
         let query = if call.method == CallMethod::Post { Vec::new() } else { query_of(request) };
         let bearer = format!("Bearer {}", self.token);
         let sent = match (call.method, file) {
@@ -205,7 +277,7 @@ impl AdminClient {
         sent: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
         limit: Duration,
     ) -> anyhow::Result<A> {
-        let mut answer = sent.map_err(|error| no_answer(&self.url, &error, limit))?;
+        let mut answer = sent.map_err(|error| self.listener.no_answer(&error, limit))?;
         let status = answer.status();
         if status.is_success() {
             let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX);

@@ -168,6 +168,9 @@ pub struct RunArgs {
     /// Address of probes, metrics and admin calls [default: 127.0.0.1:9464]
     #[arg(long, value_name = "ADDR")]
     pub listen_admin: Option<String>,
+    /// Address of probes and metrics alone [default: they are only on the admin listener]
+    #[arg(long, value_name = "ADDR")]
+    pub listen_probes: Option<String>,
     /// Address of the console [default: 127.0.0.1:8083]
     #[arg(long, value_name = "ADDR")]
     pub listen_console: Option<String>,

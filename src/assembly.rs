@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::web::Data;
+use actix_web::web::{Data, ServiceConfig};
 use anyhow::Context;
 use payfold_checkout::{Addresses, Checkout};
 use payfold_engines::health::StorageHealth;
@@ -30,9 +30,7 @@ use payfold_verify::damage::LogVerifier;
 use payfold_views::reader::Reader;
 use tokio::sync::{mpsc, watch};
 
-use crate::admin::{
-    self, Admin, Life, NoticeBackend, ReadBackend, RebuildBackend, ReconcileBackend,
-};
+use crate::admin::{Admin, Life, NoticeBackend, ReadBackend, RebuildBackend, ReconcileBackend};
 use crate::demo::{self, DemoOrders};
 use crate::error::Fixable;
 use crate::gauges::Gauges;
@@ -279,6 +277,7 @@ impl Assembly<'_> {
         Ok(Admin {
             roles: services.roles,
             started_at: clock.now(),
+            hosts: self.opened.settings.admin_hosts.clone(),
             registry: self.opened.registry.clone(),
             traffic,
             clock: Arc::clone(&self.opened.clock),
@@ -363,9 +362,10 @@ pub(crate) fn sandbox_routes(sandbox: &Sandbox) -> Routes {
     Arc::new(move |config| sandbox.routes(config))
 }
 
-pub(crate) fn admin_routes(admin: &Data<Admin>) -> Routes {
+/// Routes of the admin listener, or of the one for probes.
+pub(crate) fn routes_of(admin: &Data<Admin>, routes: fn(&mut ServiceConfig)) -> Routes {
     let admin = admin.clone();
     Arc::new(move |config| {
-        config.app_data(admin.clone()).configure(admin::routes);
+        config.app_data(admin.clone()).configure(routes);
     })
 }

@@ -152,7 +152,7 @@ pub(crate) fn listen(
     serve(socket, routes, Workers { count, blocking_max: BLOCKING_PER_WORKER })
 }
 
-/// Serves probes, metrics and admin calls.
+/// Serves probes and metrics, with or without admin calls.
 pub(crate) fn listen_admin(socket: TcpListener, routes: Routes) -> anyhow::Result<Listener> {
     serve(socket, routes, ADMIN_WORKERS)
 }

@@ -28,6 +28,9 @@ pub struct RunFile {
     pub sandbox_url: Option<String>,
     /// `http://host:port` of the admin listener.
     pub admin_url: String,
+    /// `http://host:port` of the listener for probes and metrics alone, if there is one.
+    #[serde(default)]
+    pub probes_url: Option<String>,
     /// Whether the process runs the demo.
     pub demo: bool,
 }

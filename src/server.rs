@@ -19,8 +19,8 @@ use payfold_schemas::event::OrderChanged;
 use payfold_schemas::publication::Publication;
 use tokio::sync::{mpsc, watch};
 
-use crate::admin::Life;
-use crate::assembly::{AdminServices, Assembly, admin_routes, sandbox_routes, shop_routes};
+use crate::admin::{self, Life};
+use crate::assembly::{AdminServices, Assembly, routes_of, sandbox_routes, shop_routes};
 use crate::data_dir::DataDir;
 use crate::key_metrics::{KeyTimes, VaultMetrics};
 use crate::keys::{Keys, VaultChange};
@@ -72,8 +72,11 @@ pub struct RunningSystem {
     failures: mpsc::UnboundedReceiver<anyhow::Error>,
 }
 
-/// The listeners of roles; `None` for a role that this process does not run.
+/// The listeners of roles, `None` for a role that this process does not run; and the one for
+/// probes and metrics alone.
 pub struct Listeners {
+    /// The listener for probes and metrics, if it is configured.
+    pub probes: Option<Listener>,
     /// The listener for partners and browsers.
     pub public: Option<Listener>,
     /// The listener for shops.
@@ -87,14 +90,16 @@ pub struct Listeners {
 /// Bound sockets that are not served yet. They are bound first because partners and run files need
 /// their addresses.
 struct Sockets {
+    probes: Option<TcpListener>,
     public: Option<TcpListener>,
     shop: Option<TcpListener>,
     console: Option<TcpListener>,
     sandbox: Option<TcpListener>,
 }
 
-/// What the listeners of roles serve; `None` for a role that this process does not run.
+/// What the listeners serve; `None` for a role that this process does not run.
 struct RoleRoutes {
+    probes: Routes,
     public: Option<Routes>,
     shop: Option<Routes>,
     console: Option<Routes>,
@@ -106,7 +111,9 @@ impl Sockets {
         let bind_if = |wanted: bool, address: &str, flag: &str| {
             wanted.then(|| bind(address, flag)).transpose()
         };
+        let probes = &settings.listen_probes;
         Ok(Self {
+            probes: bind_if(!probes.is_empty(), probes, "listen-probes")?,
             public: bind_if(roles.ingest, &settings.listen_public, "listen-public")?,
             shop: bind_if(roles.checkout, &settings.listen_shop, "listen-shop")?,
             console: bind_if(roles.console, &settings.listen_console, "listen-console")?,
@@ -121,6 +128,7 @@ impl Sockets {
         };
         let public = self.public.zip(routes.public);
         Ok(Listeners {
+            probes: self.probes.map(|socket| listen_admin(socket, routes.probes)).transpose()?,
             public: public
                 .map(|(socket, routes)| listen_public(socket, routes, settings))
                 .transpose()?,
@@ -169,18 +177,18 @@ impl RunningSystem {
         )?;
         let services = AdminServices { roles, reconcile, rebuilds };
         let admin = Data::new(assembly.admin(ingest.clone(), readiness, &life, services)?);
-        let admin = listen_admin(admin_socket, admin_routes(&admin))?;
+        let probes = routes_of(&admin, admin::probe_routes);
+        let admin = listen_admin(admin_socket, routes_of(&admin, admin::routes))?;
         let console = assembly.console(sockets.console.as_ref(), &admin.url, roles)?;
-        let console_login = console.as_ref().and_then(|console| console.login_link.clone());
-        let listeners = sockets.listen(
-            &opened.settings,
-            RoleRoutes {
-                public: ingest.as_ref().map(|ingest| assembly.public_routes(ingest)).transpose()?,
-                shop: checkout.as_ref().map(|(checkout, _)| shop_routes(checkout)),
-                console: console.map(|console| console.routes),
-                sandbox: sandbox.as_ref().map(|(sandbox, _)| sandbox_routes(sandbox)),
-            },
-        )?;
+        let console_login = console.as_ref().and_then(|it| it.login_link.clone());
+        let routes = RoleRoutes {
+            probes,
+            public: ingest.as_ref().map(|ingest| assembly.public_routes(ingest)).transpose()?,
+            shop: checkout.as_ref().map(|(checkout, _)| shop_routes(checkout)),
+            console: console.map(|console| console.routes),
+            sandbox: sandbox.as_ref().map(|(sandbox, _)| sandbox_routes(sandbox)),
+        };
+        let listeners = sockets.listen(&opened.settings, routes)?;
         KeyTimes::register(&opened.registry, opened.keys.directory(), Arc::clone(&opened.clock))?;
         watch_vault(opened.keys, VaultMetrics::new(&opened.registry)?);
         let run_file = RunFile { demo: opened.demo, ..listeners.run_file(&admin) };
@@ -218,6 +226,7 @@ impl Listeners {
             console_url: url_of(&self.console),
             sandbox_url: url_of(&self.sandbox),
             admin_url: admin.url.clone(),
+            probes_url: url_of(&self.probes),
             demo: false,
         }
     }
@@ -294,7 +303,9 @@ impl RunningSystem {
         if let Some(engines) = &self.engines {
             engines.close().await.context("log and claims can't be closed")?;
         }
-        self.admin.handle.stop(false).await;
+        for listener in self.listeners.probes.iter().chain([&self.admin]) {
+            listener.handle.stop(false).await;
+        }
         self.run_file.remove(&self.data);
         ended
     }

@@ -50,6 +50,10 @@ pub struct Settings {
     pub listen_shop: String,
     /// Address of probes, metrics and admin calls.
     pub listen_admin: String,
+    /// Address of probes and metrics alone; empty: they are only on the admin listener.
+    pub listen_probes: String,
+    /// Names by which both are called, besides addresses and names that public DNS does not know.
+    pub admin_hosts: Vec<String>,
     /// Address of the console.
     pub listen_console: String,
     /// Address of the sandbox partner; only the demo has one.
@@ -181,6 +185,8 @@ impl Default for Settings {
             listen_public: "127.0.0.1:8080".into(),
             listen_shop: "127.0.0.1:8081".into(),
             listen_admin: "127.0.0.1:9464".into(),
+            listen_probes: String::new(),
+            admin_hosts: Vec::new(),
             listen_console: "127.0.0.1:8083".into(),
             listen_sandbox: "127.0.0.1:8082".into(),
             public_url: String::new(),
@@ -272,6 +278,7 @@ pub(crate) fn load(global: &Global) -> anyhow::Result<Loaded> {
         .separator("__")
         .try_parsing(true)
         .list_separator(",")
+        .with_list_parse_key("admin_hosts")
         .with_list_parse_key("ingest.trusted_proxies")
         .with_list_parse_key("reconciler.query_after")
         .with_list_parse_key("console.admin_urls")
@@ -295,6 +302,7 @@ impl Loaded {
             (&mut settings.listen_public, &args.listen_public),
             (&mut settings.listen_shop, &args.listen_shop),
             (&mut settings.listen_admin, &args.listen_admin),
+            (&mut settings.listen_probes, &args.listen_probes),
             (&mut settings.listen_console, &args.listen_console),
             (&mut settings.listen_sandbox, &args.listen_sandbox),
         ] {
@@ -354,7 +362,7 @@ pub(crate) fn variable_names() -> Vec<std::ffi::OsString> {
 #[expect(clippy::disallowed_methods, reason = "this is the file that reads the environment")]
 fn known_variables() -> anyhow::Result<(HashMap<String, String>, Vec<String>)> {
     let known = all_names()?;
-    let flags = ["config", "data", "admin_url", "admin_token_file"];
+    let flags = ["config", "data", "admin_url", "admin_token_file", "admin_ca_file"];
     let mut set = HashMap::new();
     let mut ignored = Vec::new();
     for (name, value) in std::env::vars() {
@@ -409,8 +417,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("payfold.toml");
         std::fs::write(&path, "[ingest]\nqueue_maxx = 5\n").unwrap();
-        let global =
-            Global { config: Some(path), data: None, admin_url: None, admin_token_file: None };
+        let global = Global { config: Some(path), ..Global::default() };
         let error = load(&global).unwrap_err().to_string();
         assert!(error.contains("queue_maxx") && error.contains("fix:"), "{error}");
     }
@@ -424,12 +431,8 @@ mod tests {
             "listen_public = \"127.0.0.1:1\"\n[partners.acme]\nprofile = \"default\"\n",
         )
         .unwrap();
-        let global = Global {
-            config: Some(path),
-            data: Some("elsewhere".into()),
-            admin_url: None,
-            admin_token_file: None,
-        };
+        let global =
+            Global { config: Some(path), data: Some("elsewhere".into()), ..Global::default() };
         let loaded = load(&global).unwrap();
         assert_eq!(loaded.settings.listen_public, "127.0.0.1:1");
         assert_eq!(loaded.settings.partners["acme"].profile, "default");

@@ -52,6 +52,11 @@ pub(super) enum Refusal {
     NoReconciler,
     #[error("{0}")]
     Bad(String),
+    #[error(
+        "this listener is not called {0:?}: call it by its address, or add the name to \
+         `admin_hosts`"
+    )]
+    Misdirected(String),
     #[error("this process knows of no such run; `payfold reconcile runs` lists what ended")]
     NoSuchRun,
     #[error(
@@ -105,6 +110,7 @@ impl ResponseError for Refusal {
             Self::Damaged(_) => (500, "damaged"),
             Self::Newer(_) => (500, "newer_record"),
             Self::Bad(_) => (400, "bad_request"),
+            Self::Misdirected(_) => (421, "misdirected"),
             Self::NoSuchRun => (404, "no_such_run"),
             Self::NoSuchFile => (404, "no_such_file"),
             Self::NotStored(_) => (507, "not_stored"),

@@ -28,6 +28,8 @@ pub(crate) struct Admin {
     pub roles: Roles,
     /// When it started.
     pub started_at: Time,
+    /// The names by which the listener is called, besides private ones.
+    pub hosts: Vec<String>,
     /// Every metric of the process.
     pub registry: Registry,
     /// The traffic of partners.

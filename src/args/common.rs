@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 /// Flags that every command accepts.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Global {
     /// Configuration file [default: payfold.toml, if it exists]
     #[arg(long, global = true, value_name = "FILE", env = "PAYFOLD_CONFIG")]
@@ -22,6 +22,10 @@ pub(crate) struct Global {
     /// the data folder's admin.token]
     #[arg(long, global = true, value_name = "FILE", env = "PAYFOLD_ADMIN_TOKEN_FILE")]
     pub admin_token_file: Option<PathBuf>,
+    /// PEM file of the only authorities that may have signed the certificate of an https
+    /// --admin-url [default: the system's]
+    #[arg(long, global = true, value_name = "FILE", env = "PAYFOLD_ADMIN_CA_FILE")]
+    pub admin_ca_file: Option<PathBuf>,
 }
 
 /// Whether the received bytes are printed.

@@ -99,7 +99,7 @@ fn is_whole(started: &RunningSystem) -> bool {
 /// Stops accepting connections, finishes requests, folds durable facts, syncs the log.
 async fn drain(started: RunningSystem) -> anyhow::Result<()> {
     started.life.draining();
-    let Listeners { public, shop, console, sandbox } = &started.listeners;
+    let Listeners { public, shop, console, sandbox, probes: _ } = &started.listeners;
     let serving = [public, shop, console, sandbox].into_iter().flatten();
     let handles: Vec<ServerHandle> = serving.map(|listener| listener.handle.clone()).collect();
     for handle in &handles {
@@ -125,10 +125,11 @@ fn refuse_open_demo(loaded: &Loaded) -> anyhow::Result<()> {
         ("--listen-public", &loaded.settings.listen_public),
         ("--listen-shop", &loaded.settings.listen_shop),
         ("--listen-admin", &loaded.settings.listen_admin),
+        ("--listen-probes", &loaded.settings.listen_probes),
         ("--listen-console", &loaded.settings.listen_console),
         ("--listen-sandbox", &loaded.settings.listen_sandbox),
     ];
-    for (flag, address) in addresses {
+    for (flag, address) in addresses.into_iter().filter(|(_, address)| !address.is_empty()) {
         let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
         let loopback = host == "localhost"
             || host
@@ -161,7 +162,7 @@ fn print_banner(loaded: &Loaded, started: &RunningSystem, started_at: Instant) {
     let data = &started.data;
     let new = if started.data_is_new { "new; " } else { "" };
     output::notice(&format!("  data      {} ({new}{})", data.path().display(), started.durability));
-    let Listeners { public, shop, console, sandbox } = &started.listeners;
+    let Listeners { public, shop, console, sandbox, probes } = &started.listeners;
     if let Some(public) = public {
         let what =
             "POST /api/payment/ipn, POST|GET /api/payment/ipn/{partner}, GET /api/payment/result";
@@ -175,6 +176,9 @@ fn print_banner(loaded: &Loaded, started: &RunningSystem, started_at: Instant) {
         output::notice(&format!("  shop      {}   {key}", shop.url));
     }
     output::notice(&format!("  admin     {}   /readyz /metrics", started.admin.url));
+    if let Some(probes) = probes {
+        output::notice(&format!("  probes    {}   /readyz /metrics", probes.url));
+    }
     if let Some(console) = console {
         let way = match &started.console_login {
             Some(link) => format!("log in once with {link}"),

@@ -3,4 +3,5 @@
 
 mod foreign_messages;
 pub mod forged_records;
+mod listeners;
 mod principals;

@@ -110,9 +110,14 @@ impl System {
         address(&self.run, "public_url")
     }
 
-    /// Where probes and metrics are.
+    /// Where probes, metrics and admin calls are.
     pub fn admin(&self) -> SocketAddr {
         self.admin
+    }
+
+    /// Where probes and metrics alone are.
+    pub fn probes(&self) -> SocketAddr {
+        address(&self.run, "probes_url")
     }
 
     pub fn pid(&self) -> u32 {

@@ -90,8 +90,7 @@ pub(crate) fn run(args: &BenchRebuildArgs) -> anyhow::Result<()> {
     let path = folder.path().canonicalize()?;
     let system = ServerProcess::ingest_and_fold(&path)?;
     let data = DataDir::of(&settings);
-    let here = Global { config: None, data: None, admin_url: None, admin_token_file: None };
-    let admin = AdminClient::find(&here, &data)?;
+    let admin = AdminClient::find(&Global::default(), &data)?;
     let secret = std::fs::read_to_string(data.sandbox_key())?.trim().to_owned();
     let bench = BesideIngestBench { args, system, admin, secret };
     bench.report(facts)

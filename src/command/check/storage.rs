@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 
 use super::row::CheckRow;
+use crate::admin_client::AdminListener;
 use crate::data_dir::{DataDir, disk_free_bytes};
 use crate::settings::{Loaded, Settings};
 use crate::wiring::{self, ChosenEngines};
-use crate::{admin_client, error, run_file};
+use crate::{error, run_file};
 
 /// Below this (1 GiB) a day of notices may not fit.
 const DISK_FREE_MIN: u64 = 1 << 30;
@@ -96,14 +97,15 @@ fn writable(file: &Path) -> Option<CheckRow> {
 /// stands still. Empty if none runs.
 fn process(data: &DataDir) -> Vec<CheckRow> {
     let Ok(file) = run_file::RunFile::read(data) else { return Vec::new() };
-    let mut rows = match readiness(&file.admin_url) {
+    let listener = AdminListener::of_run_file(file);
+    let mut rows = match readiness(&listener) {
         Ok(ready) => vec![ready],
         Err(error) => {
             let (detail, fix) = error::describe(&error);
             return vec![CheckRow::warn("process", detail, fix.unwrap_or_default())];
         }
     };
-    match admin_client::read_metrics(&file.admin_url) {
+    match listener.read_metrics() {
         Ok(metrics) => rows.extend(halts(&metrics)),
         Err(error) => rows.push(CheckRow::of_error("process", &error, "")),
     }
@@ -121,8 +123,9 @@ fn halts(metrics: &str) -> impl Iterator<Item = CheckRow> {
 }
 
 /// Whether the process is ready. Errors: it does not answer.
-fn readiness(url: &str) -> anyhow::Result<CheckRow> {
-    Ok(match admin_client::ask_ready(url)? {
+fn readiness(listener: &AdminListener) -> anyhow::Result<CheckRow> {
+    let url = listener.url();
+    Ok(match listener.ask_ready()? {
         None => CheckRow::ok("process", format!("ready: {url}")),
         Some(said) => {
             let fix = "see the last WARN or ERROR line of its log, which says what to do";
