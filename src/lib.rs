@@ -32,6 +32,7 @@ mod settings;
 mod telemetry;
 mod timed_connection;
 mod traffic;
+mod two_people;
 mod urls;
 mod vault;
 mod wiring;

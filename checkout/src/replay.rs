@@ -41,7 +41,9 @@ impl ClaimedCreate {
                 other => Err(unreadable(format!("it is a {} fact", other.kind()))),
             },
             Parts::Quarantine(_) => Err(unreadable("it is a quarantined notice".to_owned())),
-            Parts::Switch(_) | Parts::Parked(_) => Err(unreadable("it is a marker".to_owned())),
+            Parts::Switch(_) | Parts::Parked(_) | Parts::ParkingProposed(_) => {
+                Err(unreadable("it is a marker".to_owned()))
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ pub enum RunError {
     #[error(
         "record {position} of intake can't be read: {error}; {halted}. Ingest goes on. Keep every \
          file and backup, and follow docs/how-to/corrupt.md, \"{}\". Only if no backup has the \
-         record, `payfold log park {position} --reason TEXT --by NAME` leaves it out",
+         record, `payfold log park {position} --reason TEXT` of two people leaves it out",
         section(error)
     )]
     Undecodable {

@@ -1,7 +1,8 @@
-//! Owns finding parking markers: by one, a person decides that readers skip a damaged record of
-//! intake. The marker is in every partition of the log epoch that was the newest when it was
-//! written: the record's own epoch, where it follows the record, or a later one. Invariant: a
-//! marker parks a record only if both its position and the digest of its bytes match.
+//! Owns finding parking markers: by one, two people decide that readers skip a damaged record of
+//! intake. Before it the first of them proposes that, by a marker that no reader acts on. A marker
+//! is in every partition of the log epoch that was the newest when it was written: the record's own
+//! epoch, where it follows the record, or a later one. Invariant: a marker parks a record only if
+//! both its position and the digest of its bytes match.
 
 #[cfg(test)]
 mod tests;
@@ -11,7 +12,7 @@ use payfold_engines::log::epoch::epoch_of;
 use payfold_engines::log::{Delivered, EventLog, Message, Topic, walk};
 use payfold_schemas::parked::Parked;
 use payfold_schemas::position::Position;
-use payfold_schemas::record::{IntakeRecord, MARKER_KEY, encode_parked};
+use payfold_schemas::record::{IntakeRecord, MARKER_KEY, encode_parked, encode_parking_proposed};
 
 /// Messages read at once.
 const PAGE: usize = 1_024;
@@ -24,7 +25,16 @@ struct MessageRange {
 
 /// The parking marker as a message, to be appended to every partition of intake's newest epoch.
 pub fn marker_message(parked: &Parked) -> Message {
-    Message { key: MARKER_KEY.to_owned(), event: None, value: encode_parked(parked), mac: None }
+    message_of(encode_parked(parked))
+}
+
+/// A proposal to park as a message, to be appended in the same way.
+pub fn proposal_message(parked: &Parked) -> Message {
+    message_of(encode_parking_proposed(parked))
+}
+
+fn message_of(value: Vec<u8>) -> Message {
+    Message { key: MARKER_KEY.to_owned(), event: None, value, mac: None }
 }
 
 /// The marker that parks a record of intake which can't be decoded; `None` if the record is not
@@ -34,6 +44,23 @@ pub async fn find_marker(
     log: &dyn EventLog,
     damaged: &Delivered,
 ) -> Result<Option<Parked>, EngineError> {
+    Ok(find_markers(log, damaged, parked).await?.into_iter().next())
+}
+
+/// The proposals to park a record, read in the same way; a person may have made several. Errors:
+/// the engine's.
+pub async fn find_proposals(
+    log: &dyn EventLog,
+    damaged: &Delivered,
+) -> Result<Vec<Parked>, EngineError> {
+    find_markers(log, damaged, proposed).await
+}
+
+async fn find_markers(
+    log: &dyn EventLog,
+    damaged: &Delivered,
+    choose: MarkerChoice,
+) -> Result<Vec<Parked>, EngineError> {
     let own = damaged.position.partition;
     let mut ranges = Vec::new();
     for extent in log.extent(Topic::Intake).await? {
@@ -42,14 +69,26 @@ pub async fn find_marker(
         }
     }
     ranges.extend(one_partition_per_epoch(log, Some(epoch_of(own))).await?);
-    let markers = read_markers(log, ranges).await?;
-    Ok(markers.into_iter().find(|marker| marker.is_of(damaged.position, &damaged.value)))
+    let mut markers = read_markers(log, ranges, choose).await?;
+    markers.retain(|marker| marker.is_of(damaged.position, &damaged.value));
+    Ok(markers)
+}
+
+/// Takes a marker of one kind out of a record.
+type MarkerChoice = fn(IntakeRecord) -> Option<Parked>;
+
+fn parked(record: IntakeRecord) -> Option<Parked> {
+    if let IntakeRecord::Parked(parked) = record { Some(parked) } else { None }
+}
+
+fn proposed(record: IntakeRecord) -> Option<Parked> {
+    if let IntakeRecord::ParkingProposed(parked) = record { Some(parked) } else { None }
 }
 
 /// All parking markers of the log, for a caller that reads the whole log. Errors: the engine's.
 pub async fn read_all_markers(log: &dyn EventLog) -> Result<Vec<Parked>, EngineError> {
     let ranges = one_partition_per_epoch(log, None).await?;
-    read_markers(log, ranges).await
+    read_markers(log, ranges, parked).await
 }
 
 /// The whole of one partition of each epoch, of the epochs after `after` only if that is given. One
@@ -72,6 +111,7 @@ async fn one_partition_per_epoch(
 async fn read_markers(
     log: &dyn EventLog,
     ranges: Vec<MessageRange>,
+    choose: MarkerChoice,
 ) -> Result<Vec<Parked>, EngineError> {
     let mut markers = Vec::new();
     for MessageRange { mut after, last } in ranges {
@@ -81,9 +121,7 @@ async fn read_markers(
             after = end.position;
             for message in &page {
                 // Records that can't be decoded are passed over: only markers are searched for.
-                if let Ok(IntakeRecord::Parked(parked)) = message.intake_record() {
-                    markers.push(parked);
-                }
+                markers.extend(message.intake_record().ok().and_then(choose));
             }
         }
     }

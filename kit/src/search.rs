@@ -157,7 +157,7 @@ pub fn received_at(message: &Delivered) -> Result<Option<Time>, RecordError> {
         Parts::Fact(fact) => fact.received_at,
         Parts::Quarantine(quarantined) => quarantined.received_at,
         Parts::Switch(switch) => switch.at,
-        Parts::Parked(parked) => parked.at,
+        Parts::Parked(parked) | Parts::ParkingProposed(parked) => parked.at,
     }))
 }
 

@@ -1,7 +1,6 @@
 //! Owns the document in the vault: our accounts with their keys, the admin tokens and the shops, by
 //! the hashes of their tokens. Pure. A key is never removed, so that a signature can be verified
-//! years later; retiring a key gives it an end. Only a body key can be destroyed. That destroys the
-//! bytes of the key's month. A record of it, with its author, stays.
+//! years later. Only a body key can be destroyed, and a record of it stays.
 
 mod bodies;
 mod erased;
@@ -26,7 +25,7 @@ use crate::shops::entry::ShopEntry;
 use crate::token::TokenEntry;
 
 pub use self::error::DocumentError;
-pub use crate::document::erased::{ErasedKey, Erasure};
+pub use crate::document::erased::{ErasedKey, ErasureProposal};
 
 /// The version of the document this program writes.
 pub(crate) const DOCUMENT_VERSION: u32 = 1;
@@ -65,8 +64,7 @@ pub struct AccountEntry {
     pub partner: PartnerCode,
     /// Our account's code at the partner.
     pub merchant_code: MerchantCode,
-    /// Whether its notices are accepted. Those of a disabled account are refused like those of an
-    /// unknown one.
+    /// Whether its notices are accepted; if not, they are refused like those of an unknown account.
     pub enabled: bool,
     /// The networks that its notices may come from; empty for any.
     #[serde(default)]
@@ -84,6 +82,9 @@ pub struct AccountEntry {
     /// The body keys that were destroyed. The bytes that they sealed can't be read any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub erased: Vec<ErasedKey>,
+    /// What one person has proposed to destroy, and no second person has agreed to yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub erasure_proposals: Vec<ErasureProposal>,
 }
 
 /// One key of an account.
@@ -169,6 +170,7 @@ impl AccountEntry {
             constants: BTreeMap::new(),
             keys: Vec::new(),
             erased: Vec::new(),
+            erasure_proposals: Vec::new(),
         }
     }
 

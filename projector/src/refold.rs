@@ -61,7 +61,7 @@ impl Refold {
                     self.fold_facts(orders, std::mem::take(&mut facts), &mut events);
                     self.pass_marker(orders, (position, &switch), &mut events);
                 }
-                IntakeRecord::Parked(_) => {}
+                IntakeRecord::Parked(_) | IntakeRecord::ParkingProposed(_) => {}
             }
         }
         self.fold_facts(orders, facts, &mut events);

@@ -4,6 +4,7 @@ use payfold_kit::Halt;
 use tokio::sync::oneshot;
 
 use super::findings_store::FindingsStoreError;
+use super::people::RefusedPerson;
 
 /// Sends a caller the result, or a text that says why the request was refused and what to do.
 pub(super) type Reply<T> = oneshot::Sender<Result<T, String>>;
@@ -23,6 +24,12 @@ impl ReconcileError {
             "can't write or read temporary files in the data folder: {error}; free disk space \
              there and run it again"
         ))
+    }
+}
+
+impl From<RefusedPerson> for ReconcileError {
+    fn from(error: RefusedPerson) -> Self {
+        Self::Refused(error.to_string())
     }
 }
 

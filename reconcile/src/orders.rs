@@ -302,7 +302,10 @@ async fn record_at(
     let found = shared.storage.ask("read a record of intake", ask).await?;
     Ok(found.and_then(|message| match message.intake_record() {
         Ok(IntakeRecord::Fact(record)) => Some(record),
-        Ok(IntakeRecord::Switch(_) | IntakeRecord::Parked(_)) | Err(_) => None,
+        Ok(
+            IntakeRecord::Switch(_) | IntakeRecord::Parked(_) | IntakeRecord::ParkingProposed(_),
+        )
+        | Err(_) => None,
     }))
 }
 

@@ -1,13 +1,12 @@
-//! Owns the rules on the two people of a decision about money. Each decides with a token of their
-//! own that the system has known for a while: a token that was just made would let one person be
-//! two.
+//! Owns the rules on the two people of a decision about money, or of a step that can't be undone.
+//! Each decides with a token of their own that the system has known for a while: a token that was
+//! just made would let one person be two.
 
 use payfold_partners::token::LOCAL_OWNER;
 use payfold_schemas::ids::Author;
 use payfold_schemas::order::Severity;
 use payfold_schemas::time::Time;
 
-use super::error::ReconcileError;
 use super::ledger::Ledger;
 
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
@@ -21,6 +20,11 @@ pub struct People {
     pub takes_local: bool,
 }
 
+/// Why a person may not decide, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct RefusedPerson(String);
+
 impl Default for People {
     /// Tokens have to be known for a day.
     fn default() -> Self {
@@ -29,27 +33,46 @@ impl Default for People {
 }
 
 impl People {
-    /// Checks the author, and the second person if there is one, of a decision. Errors: `Refused`,
-    /// for people.
+    /// Checks the author, and the second person if there is one, of a decision on something of this
+    /// severity. Errors: a person may not decide it.
     pub(crate) fn check(
         &self,
         ledger: &Ledger,
         severity: Severity,
         (first, second): (&Author, Option<&Author>),
         now: Time,
-    ) -> Result<(), ReconcileError> {
+    ) -> Result<(), RefusedPerson> {
         if severity != Severity::Critical {
             return Ok(());
         }
         let of_first = self.check_person(ledger, first, (second.is_some(), now));
-        of_first.map_err(|error| match (error, second) {
-            (ReconcileError::Refused(why), Some(_)) => ReconcileError::Refused(format!(
+        of_first.map_err(|RefusedPerson(why)| match second {
+            Some(_) => RefusedPerson(format!(
                 "{why}; or withdraw that first decision and decide anew, with two people"
             )),
-            (error, _) => error,
+            None => RefusedPerson(why),
         })?;
-        let Some(second) = second else { return Ok(()) };
-        self.check_person(ledger, second, (true, now))
+        second.map_or(Ok(()), |second| self.check_person(ledger, second, (true, now)))
+    }
+
+    /// Checks the person who proposes what takes two people. Errors: they may not.
+    pub fn check_first(
+        &self,
+        ledger: &Ledger,
+        first: &Author,
+        now: Time,
+    ) -> Result<(), RefusedPerson> {
+        self.check_person(ledger, first, (false, now))
+    }
+
+    /// Checks the person who proposed it, and the one who agrees. Errors: one of them may not.
+    pub fn check_both(
+        &self,
+        ledger: &Ledger,
+        both: [&Author; 2],
+        now: Time,
+    ) -> Result<(), RefusedPerson> {
+        both.into_iter().try_for_each(|person| self.check_person(ledger, person, (true, now)))
     }
 
     /// Checks one person, with the age of their tokens if two decide. Errors: why it is refused.
@@ -58,15 +81,15 @@ impl People {
         ledger: &Ledger,
         person: &Author,
         (of_two, now): (bool, Time),
-    ) -> Result<(), ReconcileError> {
-        let refused = |why: String| Err(ReconcileError::Refused(why));
+    ) -> Result<(), RefusedPerson> {
+        let refused = |why: String| Err(RefusedPerson(why));
         if person.as_str() == LOCAL_OWNER {
             return if self.takes_local {
                 Ok(())
             } else {
                 refused(format!(
-                    "{person} is any user of this machine: a decision about money takes tokens of \
-                     people (payfold token add NAME --role finance, then --admin-token-file FILE)"
+                    "{person} is any user of this machine: a decision by two people takes tokens \
+                     of people (payfold token add NAME --role ROLE, then --admin-token-file FILE)"
                 ))
             };
         }
@@ -137,10 +160,9 @@ mod tests {
             let checked = people(takes_local).check(&ledger, severity, (first, second), at(day));
             match checked {
                 Ok(()) => assert_eq!(problem, "", "{first} {second:?}"),
-                Err(ReconcileError::Refused(text)) => {
+                Err(RefusedPerson(text)) => {
                     assert!(!problem.is_empty() && text.contains(problem), "{text}");
                 }
-                Err(ReconcileError::Halt(halt)) => panic!("{halt:?}"),
             }
         }
     }

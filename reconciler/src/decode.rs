@@ -20,7 +20,9 @@ pub(crate) async fn decode_fact(
     let position = message.position;
     let error = match message.intake_record() {
         Ok(IntakeRecord::Fact(record)) => return Ok(Some(record)),
-        Ok(IntakeRecord::Switch(_) | IntakeRecord::Parked(_)) => return Ok(None),
+        Ok(
+            IntakeRecord::Switch(_) | IntakeRecord::Parked(_) | IntakeRecord::ParkingProposed(_),
+        ) => return Ok(None),
         Err(error) => error,
     };
     // A newer program's record is whole: it needs an upgrade, and parking it would lose it.

@@ -2,11 +2,13 @@
 //! by month.
 
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime};
+use serde::{Deserialize, Serialize};
 
 use crate::time::Time;
 
 /// A month, such as 2026-11.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Month(NaiveDate);
 
 /// A text that is not a month.
@@ -41,6 +43,20 @@ impl std::str::FromStr for Month {
         let date = NaiveDate::parse_from_str(&format!("{text}-01"), "%Y-%m-%d");
         let month = date.map(Self).map_err(|_| MonthError)?;
         if month.to_string() == text { Ok(month) } else { Err(MonthError) }
+    }
+}
+
+impl TryFrom<String> for Month {
+    type Error = MonthError;
+
+    fn try_from(text: String) -> Result<Self, MonthError> {
+        text.parse()
+    }
+}
+
+impl From<Month> for String {
+    fn from(month: Month) -> Self {
+        month.to_string()
     }
 }
 

@@ -115,6 +115,8 @@ pub enum Parts {
     Switch(Switch),
     /// A marker that parks a damaged record; kind 4.
     Parked(Parked),
+    /// A person's proposal to park one, without effect; kind 5.
+    ParkingProposed(Parked),
 }
 
 /// A record in `intake`.
@@ -127,6 +129,8 @@ pub enum IntakeRecord {
     Switch(Switch),
     /// A marker that parks another record.
     Parked(Parked),
+    /// A person's proposal to park another record, without effect.
+    ParkingProposed(Parked),
 }
 
 impl IntakeRecord {
@@ -135,7 +139,7 @@ impl IntakeRecord {
         match self {
             Self::Fact(fact) => fact.received_at,
             Self::Switch(switch) => switch.at,
-            Self::Parked(parked) => parked.at,
+            Self::Parked(parked) | Self::ParkingProposed(parked) => parked.at,
         }
     }
 }
@@ -165,6 +169,7 @@ impl Record {
             Parts::Quarantine(record) => encode(2, record, raw_key_id, &self.raw),
             Parts::Switch(switch) => encode(3, switch, raw_key_id, &self.raw),
             Parts::Parked(parked) => encode(4, parked, raw_key_id, &self.raw),
+            Parts::ParkingProposed(parked) => encode(5, parked, raw_key_id, &self.raw),
         }
     }
 
@@ -176,6 +181,7 @@ impl Record {
             2 => Parts::Quarantine(decode_parts(envelope.parts)?),
             3 => Parts::Switch(decode_parts(envelope.parts)?),
             4 => Parts::Parked(decode_parts(envelope.parts)?),
+            5 => Parts::ParkingProposed(decode_parts(envelope.parts)?),
             other => return Err(RecordError::UnknownKind(other)),
         };
         let raw_key_id = match envelope.raw_key_id {
@@ -224,6 +230,11 @@ pub fn encode_parked(parked: &Parked) -> Vec<u8> {
     encode(4, parked, "", &[])
 }
 
+/// Encodes the envelope of a proposal to park a damaged record.
+pub fn encode_parking_proposed(parked: &Parked) -> Vec<u8> {
+    encode(5, parked, "", &[])
+}
+
 /// Decodes a record of `intake` without its raw bytes: the hot path of the projector.
 /// Errors: `RecordError`; a quarantined notice is `Parts` here.
 pub fn decode_intake(bytes: &[u8]) -> Result<IntakeRecord, RecordError> {
@@ -233,6 +244,7 @@ pub fn decode_intake(bytes: &[u8]) -> Result<IntakeRecord, RecordError> {
         2 => Err(RecordError::Parts("a quarantined notice is not of this topic".to_owned())),
         3 => Ok(IntakeRecord::Switch(decode_parts(envelope.parts)?)),
         4 => Ok(IntakeRecord::Parked(decode_parts(envelope.parts)?)),
+        5 => Ok(IntakeRecord::ParkingProposed(decode_parts(envelope.parts)?)),
         other => Err(RecordError::UnknownKind(other)),
     }
 }

@@ -31,7 +31,7 @@ impl IntakeRecord {
         match self {
             Self::Fact(fact) => fact.writer(),
             Self::Switch(_) => Writer::Projector,
-            Self::Parked(_) => Writer::Operator,
+            Self::Parked(_) | Self::ParkingProposed(_) => Writer::Operator,
         }
     }
 }
@@ -43,7 +43,7 @@ impl Record {
             Parts::Fact(fact) => fact.writer(),
             Parts::Quarantine(_) => Writer::Ingest,
             Parts::Switch(_) => Writer::Projector,
-            Parts::Parked(_) => Writer::Operator,
+            Parts::Parked(_) | Parts::ParkingProposed(_) => Writer::Operator,
         }
     }
 }

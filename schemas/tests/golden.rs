@@ -17,7 +17,7 @@ use payfold_schemas::order::Order;
 use payfold_schemas::order_money::OrderMoney;
 use payfold_schemas::record::{
     IntakeRecord, Parts, Record, decode_fact, decode_intake, encode_fact, encode_parked,
-    encode_switch,
+    encode_parking_proposed, encode_switch,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -73,12 +73,28 @@ fn a_switch_is_read_and_written_as_ever() {
 
 #[test]
 fn a_parking_is_read_and_written_as_ever() {
-    let parked = samples::parked();
-    let record = Record { parts: Parts::Parked(parked.clone()), raw_key_id: None, raw: Vec::new() };
-    let stored = bytes("parked.hex", &record.encode());
+    for (name, parked) in
+        [("parked.hex", samples::parked()), ("parked-by-two.hex", samples::parked_by_two())]
+    {
+        let parts = Parts::Parked(parked.clone());
+        let record = Record { parts, raw_key_id: None, raw: Vec::new() };
+        let stored = bytes(name, &record.encode());
+        assert_eq!(Record::decode(&stored).as_ref(), Ok(&record));
+        assert_eq!(hex::encode(encode_parked(&parked)), hex::encode(&stored));
+        assert_eq!(decode_intake(&stored), Ok(IntakeRecord::Parked(parked)));
+        assert!(decode_fact(&stored).is_err(), "no fact is read out of a marker");
+    }
+}
+
+#[test]
+fn a_proposal_to_park_is_read_and_written_as_ever() {
+    let proposed = samples::parked();
+    let parts = Parts::ParkingProposed(proposed.clone());
+    let record = Record { parts, raw_key_id: None, raw: Vec::new() };
+    let stored = bytes("parking-proposed.hex", &record.encode());
     assert_eq!(Record::decode(&stored).as_ref(), Ok(&record));
-    assert_eq!(hex::encode(encode_parked(&parked)), hex::encode(&stored));
-    assert_eq!(decode_intake(&stored), Ok(IntakeRecord::Parked(parked)));
+    assert_eq!(hex::encode(encode_parking_proposed(&proposed)), hex::encode(&stored));
+    assert_eq!(decode_intake(&stored), Ok(IntakeRecord::ParkingProposed(proposed)));
     assert!(decode_fact(&stored).is_err(), "no fact is read out of a marker");
 }
 
@@ -180,12 +196,16 @@ fn no_fixture_is_left_unread() {
         .collect();
     let mut read: Vec<_> =
         samples::fact_records().into_iter().map(|(name, _)| format!("{name}.hex")).collect();
-    read.extend(
-        ["order-flooded.hex", "order.hex", "parked.hex", "quarantine.hex", "switch.hex"]
-            .into_iter()
-            .chain(EVENTS)
-            .map(str::to_owned),
-    );
+    let others = [
+        "order-flooded.hex",
+        "order.hex",
+        "parked-by-two.hex",
+        "parked.hex",
+        "parking-proposed.hex",
+        "quarantine.hex",
+        "switch.hex",
+    ];
+    read.extend(others.into_iter().chain(EVENTS).map(str::to_owned));
     found.sort();
     read.sort();
     assert_eq!(found, read);

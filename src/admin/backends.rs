@@ -206,6 +206,6 @@ pub(crate) async fn quarantined(
         Parts::Quarantine(record) => {
             Some(Quarantined { position, evidence, record, raw, raw_key_id })
         }
-        Parts::Fact(_) | Parts::Switch(_) | Parts::Parked(_) => None,
+        Parts::Fact(_) | Parts::Switch(_) | Parts::Parked(_) | Parts::ParkingProposed(_) => None,
     })
 }

@@ -91,7 +91,9 @@ async fn fact(
     let record = message.record()?;
     Ok(match &record.parts {
         Parts::Fact(fact) => Some((fact.clone(), record)),
-        Parts::Quarantine(_) | Parts::Switch(_) | Parts::Parked(_) => None,
+        Parts::Quarantine(_) | Parts::Switch(_) | Parts::Parked(_) | Parts::ParkingProposed(_) => {
+            None
+        }
     })
 }
 

@@ -22,11 +22,10 @@ pub(crate) enum LogCommand {
     /// exit 3 if anything differs
     #[command(after_help = "Example: payfold log verify")]
     Verify(VerifyArgs),
-    /// Leave a damaged record of intake out of every fold, for good; without --yes only show the
-    /// record
-    #[command(
-        after_help = "Example: payfold log park 0-1234 --by ann --reason \"bad disk block\" --yes"
-    )]
+    /// Leave a damaged record of intake out of every fold, for good. It takes two people: one
+    /// proposes it, another runs the same command. Without --yes only show the record
+    #[command(after_help = "Example: payfold log park 0-1234 --reason \"bad disk block\" \
+                      --admin-token-file ann.token --yes")]
     Park(ParkArgs),
     /// Make the present end of the log its baseline: each later message needs a MAC by a record key
     /// of the vault, and earlier ones need none. Without --yes only show it
@@ -125,19 +124,17 @@ fn role_parser() -> impl TypedValueParser<Value = Writer> {
         .map(|name| Writer::from_name(&name).expect("one of the possible values"))
 }
 
-/// The record to park, and who decides it.
+/// The record to park, and why.
 #[derive(Debug, Args)]
 pub(crate) struct ParkArgs {
     /// Position of the record, such as 0-1234, as the projector's ERROR line and `payfold log
     /// verify` name it
     pub position: String,
-    /// Why the record is parked; kept in the log with the name
+    /// Why the record is parked; kept in the log with the names of both people
     #[arg(long)]
     pub reason: String,
-    /// Name of the person who decides it
-    #[arg(long, value_name = "NAME")]
-    pub by: String,
-    /// Park the record. This can't be undone
+    /// Propose to park the record, or park it if another person has proposed that. This can't be
+    /// undone
     #[arg(long)]
     pub yes: bool,
 }

@@ -48,15 +48,19 @@ pub(crate) struct RetentionEraseArgs {
     /// The month in UTC, such as 2026-11; it must be over
     #[arg(long, value_name = "MONTH")]
     pub month: String,
-    /// Reason of the erasure; kept in the vault with the name of your token
-    #[arg(long, required_unless_present = "dry_run")]
+    /// Reason of the erasure; kept in the vault with the names of both people
+    #[arg(long, required_unless_present_any = ["dry_run", "withdraw"])]
     pub reason: Option<String>,
     /// Only show what would be erased, as without --yes
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
-    /// Destroy the key. This can't be undone
+    /// Propose to destroy the key, or destroy it if another person has proposed that. This can't be
+    /// undone
     #[arg(long)]
     pub yes: bool,
+    /// Withdraw the proposal
+    #[arg(long, conflicts_with_all = ["yes", "dry_run"])]
+    pub withdraw: bool,
     #[command(flatten)]
     pub output: OutputArgs,
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::Context;
 use payfold_partners::remote::PartnerClient;
-use payfold_reconcile::people::People;
 use payfold_reconcile::service::ReconcileService;
 use payfold_reconcile::setup::{DueSchedule, ReconcileSetup, RecordsFolder};
 use payfold_reconciler::{Reconciler, UnconfirmedNotices};
@@ -19,6 +18,7 @@ use crate::error::Fixable;
 use crate::queries;
 use crate::roles::RoleThread;
 use crate::settings::RecordsBy;
+use crate::two_people;
 
 impl Assembly<'_> {
     /// Starts the reconciler on its own thread. Returns the thread and the service that admin calls
@@ -64,12 +64,8 @@ impl Assembly<'_> {
         let mut setup = ReconcileSetup::new(self.opened.keys.directory(), self.scratch());
         setup.lookback_ms = i64::from(set.lookback_days) * 24 * 3_600 * 1_000;
         setup.poll = Duration::from_millis(set.reconcile_poll_ms.max(1));
-        let second_after_hours = if self.opened.demo { 0 } else { set.second_after_hours };
         setup.tokens = self.opened.keys.tokens();
-        setup.people = People {
-            second_after_ms: i64::from(second_after_hours) * 3_600 * 1_000,
-            takes_local: self.opened.demo,
-        };
+        setup.people = two_people::rules(&self.opened.settings, self.opened.origin());
         for (code, partner) in &self.opened.settings.partners {
             let zone = partner.records_zone.parse().map_err(|_| {
                 Fixable::error(

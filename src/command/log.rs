@@ -29,7 +29,7 @@ pub(crate) fn run(global: &Global, command: &LogCommand) -> anyhow::Result<()> {
         match command {
             LogCommand::Stats { output } => stats::print(&engines().await?, output).await,
             LogCommand::Verify(args) => verify::run(&engines().await?, &loaded, args).await,
-            LogCommand::Park(args) => park::run(settings, args).await,
+            LogCommand::Park(args) => park::run(global, &loaded, args).await,
             LogCommand::Baseline(args) => baseline::run(settings, args).await,
             LogCommand::Key(command) => key::run(settings, command).await,
             LogCommand::AcceptLostClaims(args) => lost_claims::run(settings, args).await,

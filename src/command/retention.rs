@@ -1,15 +1,15 @@
 //! `payfold retention start|stop|list|erase`: seals the bytes of notices with a key for each
-//! account and month, and destroys the key of a month. Only the vault changes: no record is
-//! touched, so hash chain, fold and state stay the same. Invariants: the key that seals now and
-//! keys of later months are never destroyed; an erased key leaves its id, the author and the
-//! reason.
+//! account and month, and destroys the key of a month if two people want it. Only the vault
+//! changes: no record is touched, so hash chain, fold and state stay the same. Invariants: the key
+//! that seals now and keys of later months are never destroyed; an erased key leaves its id, both
+//! people and the reason.
 
 mod covered;
 
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_partners::document::{AccountEntry, Erasure, KeyEntry, VaultDocument};
+use payfold_partners::document::{AccountEntry, ErasureProposal, KeyEntry, VaultDocument};
 use payfold_partners::keys::Channel;
-use payfold_partners::token::{LOCAL_OWNER, Permission, TokenEntry};
+use payfold_partners::token::Permission;
 use payfold_schemas::ids::{Author, KeyId};
 use payfold_schemas::month::Month;
 use payfold_schemas::time::Time;
@@ -18,13 +18,21 @@ use serde::Serialize;
 use self::covered::{ErasableKeys, SealedCounts};
 use super::block_on::block_on;
 use crate::args::{Global, OutputArgs, RetentionAccounts, RetentionCommand, RetentionEraseArgs};
-use crate::data_dir::DataDir;
 use crate::error::Fixable;
 use crate::keys;
 use crate::listing::{self, Row};
 use crate::settings::{self, Loaded, Settings};
+use crate::two_people::{self, Proposal};
 use crate::vault::{self, Instead};
 use crate::{output, wiring};
+
+/// What is printed once a month is erased.
+const ERASED: &str = "erased. A running system forgets the key within two seconds. Earlier copies \
+    of the vault still have it: destroy them, or rotate the identity and destroy the old one \
+    (docs/how-to/erase.md)";
+/// What is printed to the first person.
+const PROPOSED: &str = "proposed; nothing was erased yet. It is erased once another person runs \
+    the same command with their own token; --withdraw takes it back";
 
 /// A key that seals bodies, or the record of its erasure.
 #[derive(Serialize)]
@@ -36,11 +44,12 @@ struct BodyKeyRow<'a> {
     state: &'static str,
     erased_at: Option<Time>,
     author: Option<&'a Author>,
+    seconded_by: Option<&'a Author>,
     reason: Option<&'a str>,
 }
 
 impl Row for BodyKeyRow<'_> {
-    const COLUMNS: &'static str = "account key from state erased_at author reason";
+    const COLUMNS: &'static str = "account key from state erased_at author seconded_by reason";
 }
 
 /// Runs one of its commands.
@@ -137,17 +146,23 @@ fn list(settings: &Settings, output: &OutputArgs) -> anyhow::Result<()> {
             state: "erased",
             erased_at: Some(gone.at),
             author: Some(&gone.author),
+            seconded_by: gone.seconded_by.as_ref(),
             reason: Some(&gone.reason),
         });
         let of_bodies = entry.keys.iter().filter(|key| key.channel == Channel::Body);
-        erased.chain(of_bodies.map(move |key| BodyKeyRow {
-            account: entry.name(),
-            key: &key.id,
-            from: key.valid_from,
-            state: state(entry, key, now),
-            erased_at: None,
-            author: None,
-            reason: None,
+        erased.chain(of_bodies.map(move |key| {
+            let month = Month::of(key.valid_from);
+            let proposed = entry.erasure_proposals.iter().find(|it| it.month == month);
+            BodyKeyRow {
+                account: entry.name(),
+                key: &key.id,
+                from: key.valid_from,
+                state: proposed.map_or(state(entry, key, now), |_| "proposed"),
+                erased_at: None,
+                author: proposed.map(|proposal| &proposal.author),
+                seconded_by: None,
+                reason: proposed.map(|proposal| &*proposal.reason),
+            }
         }))
     });
     listing::print(output.output, rows)
@@ -157,37 +172,82 @@ fn erase(global: &Global, loaded: &Loaded, args: &RetentionEraseArgs) -> anyhow:
     let (now, month) = (SystemClock.now(), args.month.parse::<Month>()?);
     let document = vault::read(&loaded.settings)?;
     let entry = &document.accounts[place(&document, &args.account)?];
+    if args.withdraw {
+        return withdraw(global, loaded, (entry, month));
+    }
     let ids = erasable(entry, month, now)?;
     let erasable = ErasableKeys { account: &args.account, month, keys: &ids };
-    let covered = block_on(async {
+    let proposals: Vec<Proposal> = entry
+        .erasure_proposals
+        .iter()
+        .filter(|proposal| proposal.month == month)
+        .map(|ErasureProposal { author, at, reason, .. }| Proposal {
+            author: author.clone(),
+            at: *at,
+            reason: reason.clone(),
+        })
+        .collect();
+    let engines = block_on(async {
         let engines = wiring::open_to_read(&loaded.settings).await?;
-        SealedCounts::count(&engines, &erasable, &args.output).await
+        let covered = SealedCounts::count(&engines, &erasable, &args.output).await?;
+        covered.print(&erasable, &args.output)?;
+        anyhow::Ok(engines)
     })?;
-    covered.print(&erasable, &args.output)?;
+    for Proposal { author, at, reason } in &proposals {
+        output::error_line(&format!("{author} proposed to erase it at {at}: {reason}"));
+    }
     if !args.yes {
         output::error_line(
-            "nothing was erased; repeat the command with --yes to erase, which can't be undone",
+            "nothing was erased; --yes of two people erases it, which can't be undone",
         );
         return Ok(());
     }
-    let author = author(global, &loaded.settings, &document)?;
+    let person = two_people::owner(global, &loaded.settings, &document, Permission::Erase)?;
     let reason = args.reason.as_deref().unwrap_or_default().trim();
     if reason.is_empty() {
         return Err(Fixable::error("an erasure needs a reason", "give it with --reason"));
     }
+    let agreed = block_on(two_people::agreed(loaded, &engines, &person, &proposals))?;
     let mut vault = vault::open(&loaded.settings, Instead::EndKeyFile)?;
-    let (partner, merchant) = (entry.partner.clone(), entry.merchant_code.clone());
-    for id in &ids {
-        let account = vault.document_mut().account_mut(&partner, &merchant)?;
-        let erasure = Erasure { at: now, author: author.clone(), reason: reason.to_owned() };
-        account.erase_body_key(id, erasure)?;
+    let account = vault.document_mut().account_mut(&entry.partner, &entry.merchant_code)?;
+    let proposal = |author: &Author, reason: &str| ErasureProposal {
+        month,
+        at: now,
+        author: author.clone(),
+        reason: reason.to_owned(),
+    };
+    let done = match agreed {
+        Some(Proposal { author, reason, .. }) => {
+            account.erase_bodies(&proposal(author, reason), (&person, now));
+            ERASED
+        }
+        None => {
+            account.propose_erasure(proposal(&person, reason));
+            PROPOSED
+        }
+    };
+    vault.save()?;
+    output::error_line(done);
+    Ok(())
+}
+
+/// Withdraws every proposal to erase the month.
+fn withdraw(
+    global: &Global,
+    loaded: &Loaded,
+    (entry, month): (&AccountEntry, Month),
+) -> anyhow::Result<()> {
+    let mut vault = vault::open(&loaded.settings, Instead::EndKeyFile)?;
+    two_people::owner(global, &loaded.settings, vault.document(), Permission::Erase)?;
+    let account = vault.document_mut().account_mut(&entry.partner, &entry.merchant_code)?;
+    if !account.withdraw_erasure(month) {
+        return Err(Fixable::error(
+            format!("no erasure of {month} is proposed for {}", entry.name()),
+            "see `payfold retention list`",
+        ));
     }
     vault.save()?;
-    output::error_line(
-        "erased. A running system forgets the key within two seconds. Earlier copies of the vault \
-         still have it: destroy them, or rotate the identity and destroy the old one \
-         (docs/how-to/erase.md)",
-    );
+    output::line("withdrawn");
     Ok(())
 }
 
@@ -214,40 +274,4 @@ fn erasable(entry: &AccountEntry, month: Month, now: Time) -> anyhow::Result<Vec
         return Err(Fixable::error(format!("{month} is not over"), "give a past month"));
     }
     Ok(ids)
-}
-
-/// The name of the token that is used. Errors: the token can't be read, or is not in the vault.
-fn author(
-    global: &Global,
-    settings: &Settings,
-    document: &VaultDocument,
-) -> anyhow::Result<Author> {
-    let own = DataDir::of(settings).admin_token();
-    let path = global.admin_token_file.as_ref().unwrap_or(&own);
-    let refused = |why: String| {
-        Fixable::error(
-            format!("the author of the erasure is unknown: {why}"),
-            "give the file of your token with --admin-token-file; `payfold token add NAME \
-             --role admin` makes one",
-        )
-    };
-    let token = std::fs::read_to_string(path)
-        .map_err(|error| refused(format!("{} can't be read: {error}", path.display())))?;
-    if *path == own {
-        return Ok(Author::parse(LOCAL_OWNER)?);
-    }
-    let known = TokenEntry::find(&document.tokens, token.trim().as_bytes());
-    let known = known.ok_or_else(|| refused("the token is not in the vault".to_owned()))?;
-    if !Permission::Erase.is_of(known.role) {
-        return Err(Fixable::error(
-            format!(
-                "{} has the role {}, and erasing takes {}",
-                known.name,
-                known.role.as_str(),
-                Permission::Erase.roles()
-            ),
-            "ask a person with that role",
-        ));
-    }
-    Ok(known.name.clone())
 }

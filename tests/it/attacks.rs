@@ -4,4 +4,5 @@
 mod foreign_messages;
 pub mod forged_records;
 mod listeners;
+mod one_person;
 mod principals;

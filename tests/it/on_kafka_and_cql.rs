@@ -51,8 +51,8 @@ fn a_notice_before_its_create_request_waits_for_it() {
 
 #[test]
 #[ignore = "nightly: servers"]
-fn a_damaged_record_is_skipped_once_a_person_parks_it() {
-    parked::a_damaged_record_is_skipped_once_a_person_parks_it(KafkaAndCql);
+fn a_damaged_record_is_skipped_once_two_people_park_it() {
+    parked::a_damaged_record_is_skipped_once_two_people_park_it(KafkaAndCql);
 }
 
 #[test]

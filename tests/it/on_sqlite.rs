@@ -43,8 +43,8 @@ fn a_notice_before_its_create_request_waits_for_it() {
 }
 
 #[test]
-fn a_damaged_record_is_skipped_once_a_person_parks_it() {
-    parked::a_damaged_record_is_skipped_once_a_person_parks_it(Sqlite);
+fn a_damaged_record_is_skipped_once_two_people_park_it() {
+    parked::a_damaged_record_is_skipped_once_two_people_park_it(Sqlite);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Owns what becomes of a record that can't be read. The fold stops before it and reports that,
-//! until a person parks the record. Then the fold goes on behind it, now and when the log is folded
-//! anew.
+//! until two people park the record. Then the fold goes on behind it, now and when the log is
+//! folded anew.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use payfold_engines::log::{Message, Topic};
@@ -13,6 +14,7 @@ use crate::support::pair::{Inside, Pair, with_log};
 use crate::support::system::{Home, System};
 use crate::support::waits::until;
 
+const REASON: &str = "the disk lost it";
 const ORDER: [&str; 3] = ["sandbox", "DEMO", "o-1"];
 
 /// Appends a copy of the first record of `o-1` with one changed bit to a topic; returns the
@@ -29,6 +31,21 @@ pub(crate) fn damage(home: &Home, topic: Topic) -> [Position; 2] {
     [first.position, damaged]
 }
 
+/// The token file of a person who may agree to park a record.
+fn second_person(home: &Home) -> String {
+    let file = home.path().join("linh.token");
+    if file.exists() { home.file("linh.token") } else { home.token_file("linh", "operator") }
+}
+
+/// Parks a record, as two people do; what the command prints to the second.
+pub(crate) fn park_by_two(home: &Home, place: &str) -> String {
+    let park = ["log", "park", place, "--reason", REASON, "--yes"];
+    let first = home.payfold(&park).ok();
+    assert!(first.contains("once another person runs the same command"), "{first}");
+    let second = second_person(home);
+    home.payfold(&[&park[..], &["--admin-token-file", &second]].concat()).ok()
+}
+
 /// `Some` unless the metrics say that everything is folded. A projector that has ended has no lag.
 fn has_lag(system: &System) -> Option<()> {
     let text = system.get("/metrics").text();
@@ -39,7 +56,41 @@ fn has_lag(system: &System) -> Option<()> {
     (ages.is_empty() || ages.iter().any(|age| *age > 0.0)).then_some(())
 }
 
-pub fn a_damaged_record_is_skipped_once_a_person_parks_it(pair: Pair) {
+/// Parks the damaged record as two people, and no other.
+fn parks(home: &Rc<Home>, whole: &str, damaged: &str) {
+    let park = |position: &str, more: &[&str]| {
+        home.payfold(&[&["log", "park", position, "--reason", REASON], more].concat())
+    };
+    park(whole, &["--yes"]).fails(&["is not damaged"]);
+    park("0-999999", &["--yes"]).fails(&["has no record"]);
+    let records = || Inside::of(home).messages(Topic::Intake).len();
+    let before = records();
+    let printed = park(damaged, &[]).ok();
+    assert!(
+        printed.contains("fails its checksum") && printed.contains("Nothing was changed"),
+        "{printed}"
+    );
+    assert!(printed.contains("folded  no"), "{printed}");
+    assert_eq!(records(), before);
+    park(damaged, &["--yes"]).ok();
+    assert!(records() > before, "the proposal is a record");
+    park(damaged, &["--yes"]).fails(&["local has proposed this at ", "a second person"]);
+    let verified = home.payfold(&["log", "verify"]);
+    assert!(verified.code() == 3 && verified.stdout.contains(damaged), "one person parks nothing");
+    let system = home.boot();
+    system.metric_when("payfold_projector_partitions_halted", 1.0);
+    system.stop();
+    let viewer = home.token_file("vic", "viewer");
+    let refused = park(damaged, &["--yes", "--admin-token-file", &viewer]);
+    refused.fails(&["vic has the role viewer, and this takes one of: finance, operator, admin"]);
+    let done = park(damaged, &["--yes", "--admin-token-file", &second_person(home)]).ok();
+    assert!(done.contains("parking it was proposed by local at "), "{done}");
+    assert!(done.contains("The record is parked"), "{done}");
+    let again = park(damaged, &["--yes"]).ok();
+    assert!(again.contains("is parked already, by local and linh at ") && again.contains(REASON));
+}
+
+pub fn a_damaged_record_is_skipped_once_two_people_park_it(pair: Pair) {
     let Some(home) = pair.home() else { return };
     let demo = Demo::of(home.boot());
     demo.pay(ORDER[2], "r-1");
@@ -68,26 +119,7 @@ pub fn a_damaged_record_is_skipped_once_a_person_parks_it(pair: Pair) {
     let tail = home.payfold(&["tail", "intake", "--no-follow"]).ok();
     assert!(tail.contains("can't be read: record fails its checksum"), "{tail}");
 
-    let reason = ["--reason", "the disk lost it", "--by", "mai"];
-    let park = |position: &str, more: &[&str]| {
-        home.payfold(&[&["log", "park", position], &reason[..], more].concat())
-    };
-    park(&whole, &["--yes"]).fails(&["is not damaged"]);
-    park("0-999999", &["--yes"]).fails(&["has no record"]);
-    let records = || Inside::of(&home).messages(Topic::Intake).len();
-    let before = records();
-    let printed = park(&damaged, &[]).ok();
-    assert!(
-        printed.contains("fails its checksum") && printed.contains("Nothing was changed"),
-        "{printed}"
-    );
-    assert!(printed.contains("folded  no"), "{printed}");
-    assert_eq!(records(), before);
-    let done = park(&damaged, &["--yes"]).ok();
-    assert!(done.contains("The record is parked"), "{done}");
-    assert!(records() > before);
-    let again = park(&damaged, &["--yes"]).ok();
-    assert!(again.contains("is parked already, by mai at ") && again.contains("the disk lost it"));
+    parks(&home, &whole, &damaged);
 
     let system = home.boot();
     Inside::of(&home).settle();

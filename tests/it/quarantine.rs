@@ -20,8 +20,7 @@ const STALE: &str = "timestamp_out_of_window";
 /// A demo, and a second person who may decide.
 fn stage() -> Demo {
     let demo = Demo::boot();
-    let token = demo.system.payfold(&["token", "add", "linh", "--role", "operator"]).ok();
-    demo.system.home().write("linh.token", token.trim());
+    demo.system.home().token_file("linh", "operator");
     until("the token counts", WAIT_MAX, || {
         let known =
             by(&demo, "linh", &["quarantine", "dismiss", "0-999999", "--reason", "nothing"]);

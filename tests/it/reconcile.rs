@@ -199,8 +199,7 @@ fn a_partner_is_asked_for_each_payment_of_a_day() {
 /// All open findings, by two people, each with one command; the same person twice is refused.
 fn decide_all(system: &System) {
     let home = system.home();
-    let token = system.payfold(&["token", "add", "linh", "--role", "finance"]).ok();
-    home.write("linh.token", token.trim());
+    home.token_file("linh", "finance");
     let listing = ["reconcile", "findings", "--open", "--limit", "1000", "--output", "jsonl"];
     let listed = system.payfold(&listing).ok();
     home.write("seen.jsonl", &listed);

@@ -25,7 +25,7 @@ const PAYER: &str = "An Nguyen of Hue";
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// A month that is over.
-fn past() -> Month {
+pub(crate) fn past() -> Month {
     let now = SystemClock.now();
     let of = |days: i64| Month::of(now.plus_ms(-days * 24 * 3_600_000));
     if of(40).next() == Month::of(now) { of(40) } else { of(25) }
@@ -34,6 +34,12 @@ fn past() -> Month {
 /// A demo with an account that has a key of bodies for each of these months.
 fn sealed(months: &[Month]) -> Rc<Home> {
     let (home, _) = System::demo().stop();
+    add_keys(&home, months);
+    home
+}
+
+/// Gives the first account a key of bodies for each of these months.
+pub(crate) fn add_keys(home: &Home, months: &[Month]) {
     let (vault, identity) = (home.data().join("vault.age"), home.data().join("vault.key"));
     alone(|| {
         let mut vault = Vault::open(&vault, &identity).expect("the demo made it");
@@ -44,7 +50,6 @@ fn sealed(months: &[Month]) -> Rc<Home> {
         }
         vault.save().expect("no other process has it open");
     });
-    home
 }
 
 fn notice(order: &str) -> Notice {
@@ -206,18 +211,29 @@ fn erase(home: &Home, old_key: &str) {
     assert_eq!((&dry["intake"], &dry["quarantine"]), (&sealed.into(), &1.into()), "{dry}");
     assert!(signatures(home).1.is_empty(), "nothing was erased");
 
-    let token = home.payfold(&["token", "add", "omar", "--role", "operator"]).ok();
-    home.write("omar.token", token.trim());
-    let omar = home.file("omar.token");
-    let as_operator = [&erase[..], &["--yes", "--admin-token-file", &omar]].concat();
-    retention(home, &as_operator).fails(&["omar has the role operator, and erasing takes admin"]);
-    retention(home, &[&erase[..], &["--yes"]].concat()).ok();
-    retention(home, &[&erase[..], &["--yes"]].concat()).fails(&["no key of"]);
-    let listed = retention(home, &["list", "--output", "json"]).json();
-    let gone = &listed[0];
-    let erased =
-        ["key", "state", "author", "reason"].map(|name| gone[name].as_str().expect("a text"));
-    assert_eq!(erased, [old_key, "erased", "local", "asked to"], "{listed}");
+    let by = |more: &[&str]| retention(home, &[&erase[..], more].concat());
+    let [omar, mai] =
+        [("omar", "operator"), ("mai", "admin")].map(|(name, role)| home.token_file(name, role));
+    by(&["--yes", "--admin-token-file", &omar])
+        .fails(&["omar has the role operator, and this takes one of: admin"]);
+    let first = || {
+        let listed = retention(home, &["list", "--output", "json"]).json();
+        let texts = ["key", "state", "author", "secondedBy", "reason"];
+        texts.map(|name| listed[0][name].as_str().unwrap_or_default().to_owned())
+    };
+    by(&["--yes"]).ok();
+    by(&["--yes"]).fails(&["local has proposed this at ", "a second person"]);
+    assert_eq!(first(), [old_key, "proposed", "local", "", "asked to"]);
+    assert!(signatures(home).1.is_empty(), "nothing was erased");
+    let withdraw = ["erase", "--account", ACCOUNT, "--month", &month, "--withdraw"];
+    retention(home, &withdraw).ok();
+    retention(home, &withdraw).fails(&["no erasure of ", "is proposed"]);
+    assert_eq!(first(), [old_key, "sealed", "", "", ""]);
+    by(&["--yes"]).ok();
+    assert!(signatures(home).1.is_empty(), "one person erases nothing, however often");
+    by(&["--yes", "--admin-token-file", &mai]).ok();
+    by(&["--yes"]).fails(&["no key of"]);
+    assert_eq!(first(), [old_key, "erased", "local", "mai", "asked to"]);
 
     assert_eq!(state(home)["stateDigest"], before["stateDigest"]);
     home.payfold(&["log", "verify", "--chain", "--against", &anchor]).ok();

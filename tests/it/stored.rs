@@ -212,7 +212,7 @@ impl Held {
                 source
             }
             Parts::Quarantine(record) => record.source,
-            Parts::Switch(_) | Parts::Parked(_) => return,
+            Parts::Switch(_) | Parts::Parked(_) | Parts::ParkingProposed(_) => return,
         };
         let item = usize::try_from(source.request.item.unwrap_or(0)).expect("few");
         self.bytes.insert((source.request.target, body, item));

@@ -235,7 +235,12 @@ impl Home {
 
     /// Runs a command to its end.
     pub fn payfold(&self, arguments: &[&str]) -> Done {
-        let output = self.spawn(arguments, &[], Stdio::piped).wait_with_output();
+        self.payfold_with(arguments, &[])
+    }
+
+    /// The same, with settings in its environment.
+    pub fn payfold_with(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Done {
+        let output = self.spawn(arguments, environment, Stdio::piped).wait_with_output();
         let output = output.expect("it is our child");
         let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
         Done { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
@@ -266,6 +271,14 @@ impl Home {
         self.write("secret.txt", &format!("text:{secret}\n"));
         let add = ["key", "add", partner, "--secret-file", "secret.txt"];
         self.payfold(&[&add[..], more].concat()).ok()
+    }
+
+    /// The file of a new admin token, which a running system gets to know soon.
+    pub fn token_file(&self, name: &str, role: &str) -> String {
+        let token = self.payfold(&["token", "add", name, "--role", role]).ok();
+        let file = format!("{name}.token");
+        self.write(&file, token.trim());
+        self.file(&file)
     }
 
     /// Makes a shop that may use this account; its token.

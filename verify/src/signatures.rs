@@ -145,7 +145,10 @@ impl SignatureReport {
                 };
                 self.verify_quarantined(auditor, place, &kept);
             }
-            Ok(Record { parts: Parts::Switch(_) | Parts::Parked(_), .. }) => {}
+            Ok(Record {
+                parts: Parts::Switch(_) | Parts::Parked(_) | Parts::ParkingProposed(_),
+                ..
+            }) => {}
             Err(error) => {
                 let (of, request_id) = (message.key.clone(), String::new());
                 self.failures.push(SignatureRow::fails(place, of, request_id, &error.to_string()));

@@ -122,7 +122,7 @@ impl MessageRow {
                         fact.source.iter_mut().for_each(|source| mask(&mut source.request));
                     }
                     Parts::Quarantine(notice) => mask(&mut notice.source.request),
-                    Parts::Switch(_) | Parts::Parked(_) => {}
+                    Parts::Switch(_) | Parts::Parked(_) | Parts::ParkingProposed(_) => {}
                 }
                 let (at, said) = in_words(&parts);
                 let mut shown = json!(parts);
@@ -152,6 +152,11 @@ fn event_line(message: &Delivered, event: &DeliveredEvent, data: &Value) -> Stri
     format!("{position:<12}  {time}  {key}  v{version}  {before} → {state}{attention}")
 }
 
+fn of_parking(marker: &Parked, did: &str) -> String {
+    let Parked { parked, reason, .. } = marker;
+    format!("{} {did} the damaged record {parked}: {reason}", marker.people())
+}
+
 /// The receipt time and a short text of a record.
 fn in_words(parts: &Parts) -> (Time, String) {
     match parts {
@@ -167,10 +172,8 @@ fn in_words(parts: &Parts) -> (Time, String) {
             let said = format!("from here on build {build} is published, under epoch {epoch}");
             (switch.at, said)
         }
-        Parts::Parked(Parked { parked, author, reason, at, .. }) => {
-            let said = format!("{author} parked the damaged record {parked}: {reason}");
-            (*at, said)
-        }
+        Parts::Parked(marker) => (marker.at, of_parking(marker, "parked")),
+        Parts::ParkingProposed(marker) => (marker.at, of_parking(marker, "proposed to park")),
     }
 }
 
@@ -314,8 +317,16 @@ mod tests {
                 stored(include_str!("../../schemas/fixtures/quarantine.hex")),
             ),
             (
-                " parked the damaged record ",
+                "  mai parked the damaged record ",
                 stored(include_str!("../../schemas/fixtures/parked.hex")),
+            ),
+            (
+                "  mai and linh parked the damaged record ",
+                stored(include_str!("../../schemas/fixtures/parked-by-two.hex")),
+            ),
+            (
+                "  mai proposed to park the damaged record ",
+                stored(include_str!("../../schemas/fixtures/parking-proposed.hex")),
             ),
             ("from here on build ", stored(include_str!("../../schemas/fixtures/switch.hex"))),
         ] {

@@ -304,6 +304,11 @@ fn stored(parts: &Parts, position: Position) -> PlacedStep {
             let placed = PlacedStep::new(position, "admin", step, durable);
             (parked.at, parked.request_id, placed)
         }
+        Parts::ParkingProposed(parked) => {
+            let step = format!("proposed to park record {}: {}", parked.parked, parked.reason);
+            let placed = PlacedStep::new(position, "admin", step, durable);
+            (parked.at, parked.request_id, placed)
+        }
     };
     placed.step.time = at;
     placed.request_id = Some(request_id);

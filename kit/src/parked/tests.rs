@@ -36,7 +36,15 @@ async fn a_marker_is_found_and_parks_one_record(log: Arc<dyn EventLog>) {
         reason: "a disk lost it".to_owned(),
         request_id: SystemClock.request_id(),
         at: SystemClock.now(),
+        seconded_by: None,
     };
+    log.append_marker(Topic::Intake, proposal_message(&parked)).await.expect("proposed");
+    assert_eq!(find_marker(&*log, first).await, Ok(None), "a proposal parks nothing");
+    assert_eq!(read_all_markers(&*log).await, Ok(vec![]));
+    assert_eq!(find_proposals(&*log, first).await, Ok(vec![parked.clone()]));
+    assert_eq!(find_proposals(&*log, second).await, Ok(vec![]));
+    let proposed_by = parked.author.clone();
+    let parked = Parked { seconded_by: Some(proposed_by), ..parked };
     log.append_marker(Topic::Intake, marker_message(&parked)).await.expect("marked");
     append(&*log, "later").await;
     assert_eq!(find_marker(&*log, first).await, Ok(Some(parked.clone())));

@@ -2,27 +2,45 @@
 //! destroyed to erase the bytes of that month. Invariant: the id of a destroyed key stays in the
 //! vault, and no other key gets it.
 
-use payfold_schemas::ids::KeyId;
+use payfold_schemas::ids::{Author, KeyId};
 use payfold_schemas::month::Month;
 use payfold_schemas::time::Time;
 
 use super::{AccountEntry, KeyEntry};
-use crate::document::erased::{ErasedKey, Erasure};
-use crate::document::error::DocumentError;
+use crate::document::erased::{ErasedKey, ErasureProposal};
 use crate::keys::Channel;
 use crate::secret::Secret;
 
 impl AccountEntry {
-    /// Destroys a body key. Errors: `UnknownKey`, also for a key of another channel, because those
-    /// are never removed.
-    pub fn erase_body_key(&mut self, id: &KeyId, erasure: Erasure) -> Result<(), DocumentError> {
-        let Erasure { at, author, reason } = erasure;
-        let is_it = |key: &KeyEntry| key.channel == Channel::Body && key.id == *id;
-        let place = self.keys.iter().position(is_it);
-        let place = place.ok_or_else(|| DocumentError::UnknownKey { id: id.clone() })?;
-        let KeyEntry { id: key_id, valid_from, .. } = self.keys.remove(place);
-        self.erased.push(ErasedKey { key_id, valid_from, at, author, reason });
-        Ok(())
+    /// Adds a proposal to destroy the body keys of a month.
+    pub fn propose_erasure(&mut self, proposal: ErasureProposal) {
+        self.erasure_proposals.push(proposal);
+    }
+
+    /// Removes the proposals about a month. Returns whether there were any.
+    pub fn withdraw_erasure(&mut self, month: Month) -> bool {
+        let before = self.erasure_proposals.len();
+        self.erasure_proposals.retain(|proposal| proposal.month != month);
+        self.erasure_proposals.len() < before
+    }
+
+    /// Destroys the body keys of the proposal's month, as `second` agrees to at `now`, and removes
+    /// every proposal about it. No key of another channel is ever removed.
+    pub fn erase_bodies(&mut self, proposal: &ErasureProposal, (second, now): (&Author, Time)) {
+        let ErasureProposal { month, author, reason, .. } = proposal;
+        let is_of_month =
+            |key: &KeyEntry| key.channel == Channel::Body && Month::of(key.valid_from) == *month;
+        for key in self.keys.extract_if(.., |key| is_of_month(key)) {
+            self.erased.push(ErasedKey {
+                key_id: key.id,
+                valid_from: key.valid_from,
+                at: now,
+                author: author.clone(),
+                seconded_by: Some(second.clone()),
+                reason: reason.clone(),
+            });
+        }
+        self.withdraw_erasure(*month);
     }
 
     /// Whether notices are sealed at `now`: a body key is valid.
@@ -130,21 +148,23 @@ mod tests {
         made(&mut account, now);
         let month = Month::of(now);
         let id = account.body_keys_of(month).next().unwrap().id.clone();
-        let erasure = || Erasure {
+        let [linh, mai] = ["linh", "mai"].map(|name| Author::parse(name).unwrap());
+        let proposal = |author: &Author| ErasureProposal {
+            month,
             at: at("2026-12-24T00:00:00Z"),
-            author: payfold_schemas::ids::Author::parse("linh").unwrap(),
+            author: author.clone(),
             reason: "asked".to_owned(),
         };
-        account.erase_body_key(&id, erasure()).unwrap();
+        account.propose_erasure(proposal(&linh));
+        account.propose_erasure(ErasureProposal { month: month.next(), ..proposal(&mai) });
+        assert_eq!(account.body_keys_of(month).count(), 1, "a proposal changes nothing");
+        account.erase_bodies(&proposal(&linh), (&mai, at("2026-12-25T00:00:00Z")));
         assert_eq!(account.body_keys_of(month).count(), 0);
-        assert_eq!(
-            (account.erased[0].key_id.as_str(), account.erased[0].author.as_str()),
-            ("body-2026-11", "linh")
-        );
-        assert_eq!(
-            account.erase_body_key(&id, erasure()),
-            Err(DocumentError::UnknownKey { id: id.clone() })
-        );
+        assert_eq!(account.body_keys_of(month.next()).count(), 1, "another month's stay");
+        let [gone] = &account.erased[..] else { panic!("{:?}", account.erased) };
+        assert_eq!((&gone.key_id, &gone.author, &gone.seconded_by), (&id, &linh, &Some(mai)));
+        assert_eq!(account.erasure_proposals.len(), 1, "that about another month");
+        assert!(account.withdraw_erasure(month.next()) && !account.withdraw_erasure(month));
         assert_eq!(account.months_without_key(now, 1), []);
         let other = account.add_body_key(month, (now, Secret::from_bytes(vec![1; 32])));
         assert_eq!(other.as_str(), "body-2026-11-2", "an id is used for one key only");

@@ -1,6 +1,7 @@
-//! Owns the record of a destroyed body key.
+//! Owns the record of a destroyed body key, and the proposal that comes before it.
 
 use payfold_schemas::ids::{Author, KeyId};
+use payfold_schemas::month::Month;
 use payfold_schemas::time::Time;
 use serde::{Deserialize, Serialize};
 
@@ -14,19 +15,26 @@ pub struct ErasedKey {
     pub valid_from: Time,
     /// When it was destroyed.
     pub at: Time,
-    /// The person who destroyed it.
+    /// The person who proposed to destroy it.
     pub author: Author,
+    /// The person who agreed and destroyed it; absent if it was destroyed before two people were
+    /// needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconded_by: Option<Author>,
     /// The reason for destroying it.
     pub reason: String,
 }
 
-/// The author, time and reason of destroying a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Erasure {
-    /// When the key is destroyed.
+/// A person's proposal to destroy the body keys of a month.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ErasureProposal {
+    /// The month.
+    pub month: Month,
+    /// When it was proposed.
     pub at: Time,
-    /// The person who destroys it.
+    /// The person who proposed it.
     pub author: Author,
-    /// The reason for destroying it.
+    /// The reason for destroying the keys.
     pub reason: String,
 }

@@ -241,10 +241,12 @@ async fn decode_parked(
         let known = states.parked.len();
         for damaged in damaged(&batch, &after) {
             let Some(parked) = find_parked(shared, damaged).await? else { continue };
-            let Parked { parked: position, author, reason, at, .. } = parked;
+            let (position, people) = (parked.parked, parked.people());
             tracing::warn!(
                 "record {position} of intake can't be read and is left out: \
-                 {author} parked it at {at}: {reason}"
+                 {people} parked it at {}: {}",
+                parked.at,
+                parked.reason
             );
             states.parked.insert(position);
         }
@@ -326,7 +328,7 @@ fn decode(
                 }
             }
             // `find_parked` reads it when it meets the damaged record.
-            Ok(IntakeRecord::Parked(_)) => {}
+            Ok(IntakeRecord::Parked(_) | IntakeRecord::ParkingProposed(_)) => {}
             Err(_) if states.parked.contains(&position) => {}
             Err(error) => {
                 let error = RunError::Undecodable { position, error, halted: HALTED };

@@ -293,7 +293,12 @@ pub fn parked() -> Parked {
         reason: "a disk lost the block, the partner has sent it again".to_owned(),
         request_id: request_id(),
         at: time("2026-01-31T10:25:00Z"),
+        seconded_by: None,
     }
+}
+
+pub fn parked_by_two() -> Parked {
+    Parked { seconded_by: Some(Author::parse("linh").expect("a name")), ..parked() }
 }
 
 pub fn order_changed() -> OrderChanged {

@@ -1,14 +1,14 @@
-//! `payfold log park`: leaves a damaged record out of every fold. A person decides it, and the
-//! decision becomes a record of the log. Invariants: only a damaged record is parked, not one that
-//! a newer program wrote; the decision names the digest of its bytes; without `--yes` nothing is
-//! written.
+//! `payfold log park`: leaves a damaged record out of every fold. One person proposes it and
+//! another decides it, and both become records of the log. Invariants: only a damaged record is
+//! parked, not one that a newer program wrote; the decision names the digest of its bytes; without
+//! `--yes` nothing is written.
 
 use payfold_engines::clock::{Clock, SystemClock};
 use payfold_engines::log::{Authenticity, Delivered, EventLog, Topic};
 use payfold_kit::parked;
 use payfold_kit::search;
+use payfold_partners::token::Permission;
 use payfold_schemas::digest::Digest;
-use payfold_schemas::ids::Author;
 use payfold_schemas::parked::Parked;
 use payfold_schemas::position::Position;
 use payfold_schemas::record::{MARKER_KEY, RecordError};
@@ -17,22 +17,29 @@ use payfold_verify::through::folded;
 use payfold_views::listing::moment;
 use prometheus::Registry;
 
-use crate::args::ParkArgs;
+use crate::args::{Global, ParkArgs};
 use crate::error::Fixable;
 use crate::output;
-use crate::settings::Settings;
+use crate::settings::Loaded;
+use crate::two_people::{self, Proposal};
 use crate::vault;
 use crate::wiring::explain::explain;
 use crate::wiring::{self, Engines, Need};
 
-/// Shows the record; with `--yes` parks it. Errors: the record does not exist or can be read; a
-/// process runs on the files.
-pub(crate) async fn run(settings: &Settings, args: &ParkArgs) -> anyhow::Result<()> {
-    let position: Position = args.position.parse()?;
-    let author = Author::parse(&args.by)?;
+/// What is printed once a record is parked.
+const PARKED: &str = "The record is parked. Start the projector and the reconciler again; they \
+    continue after it. Its order lacks this fact; compare the day with the partner's records to \
+    find the difference (payfold reconcile run).";
+/// What is printed to the first person.
+const PROPOSED: &str = "Proposed. The record is parked once another person runs the same command \
+    with their own token.";
+
+/// Shows the record; with `--yes` proposes to park it, or parks it if another person has proposed
+/// that. Errors: the record does not exist or can be read; the person may not; a process runs on
+/// the files.
+pub(crate) async fn run(global: &Global, loaded: &Loaded, args: &ParkArgs) -> anyhow::Result<()> {
+    let (settings, position) = (&loaded.settings, args.position.parse::<Position>()?);
     let engines = if args.yes {
-        // A marker without a MAC would stop every partition.
-        vault::read(settings)?;
         let opened = wiring::open(settings, &Registry::new(), Need::Both).await?;
         opened.expect("both engines are needed")
     } else {
@@ -41,30 +48,52 @@ pub(crate) async fn run(settings: &Settings, args: &ParkArgs) -> anyhow::Result<
     let log = &*engines.log;
     let (record, error) = damaged(log, position).await?;
     if let Some(known) = parked::find_marker(log, &record).await.map_err(explain)? {
-        let Parked { author, reason, at, .. } = known;
+        let (people, at, reason) = (known.people(), known.at, known.reason);
         output::line(&format!(
-            "record {position} is parked already, by {author} at {at}: {reason}"
+            "record {position} is parked already, by {people} at {at}: {reason}"
         ));
         return Ok(());
     }
     print_record(&engines, &record, &error).await?;
+    let proposals = parked::find_proposals(log, &record).await.map_err(explain)?;
+    let proposals: Vec<_> = proposals
+        .into_iter()
+        .map(|Parked { author, at, reason, .. }| Proposal { author, at, reason })
+        .collect();
+    for Proposal { author, at, reason } in &proposals {
+        output::line(&format!("  parking it was proposed by {author} at {at}: {reason}"));
+    }
     if !args.yes {
         output::line(
-            "Nothing was changed. With --yes the record is left out for good, here and in every \
-             rebuild.",
+            "Nothing was changed. With --yes of two people the record is left out for good, here \
+             and in every rebuild.",
         );
         return Ok(());
     }
-    let (digest, reason) = (Digest::of_bytes(&record.value), args.reason.clone());
-    let (request_id, at) = (SystemClock.request_id(), SystemClock.now());
-    let decision = Parked { parked: position, digest, author, reason, request_id, at };
-    log.append_marker(Topic::Intake, parked::marker_message(&decision)).await.map_err(explain)?;
+    // A marker without a MAC would stop every partition.
+    let document = vault::read(settings)?;
+    let person = two_people::owner(global, settings, &document, Permission::Release)?;
+    let agreed = two_people::agreed(loaded, &engines, &person, &proposals).await?;
+    let mut marker = Parked {
+        parked: position,
+        digest: Digest::of_bytes(&record.value),
+        author: person,
+        reason: args.reason.clone(),
+        request_id: SystemClock.request_id(),
+        at: SystemClock.now(),
+        seconded_by: None,
+    };
+    let (message, done) = match agreed {
+        Some(Proposal { author, reason, .. }) => {
+            marker.seconded_by = Some(std::mem::replace(&mut marker.author, author.clone()));
+            marker.reason.clone_from(reason);
+            (parked::marker_message(&marker), PARKED)
+        }
+        None => (parked::proposal_message(&marker), PROPOSED),
+    };
+    log.append_marker(Topic::Intake, message).await.map_err(explain)?;
     log.close().await.map_err(explain)?;
-    output::line(
-        "The record is parked. Start the projector and the reconciler again; they continue after \
-         it. Its order lacks this fact; compare the day with the partner's records to find the \
-         difference (payfold reconcile run).",
-    );
+    output::line(done);
     Ok(())
 }
 

@@ -70,7 +70,11 @@ async fn folded(
         for message in page.iter().filter(|message| wanted(&message.key)) {
             match message.intake_record() {
                 Ok(IntakeRecord::Fact(record)) => fold_into(&mut orders, &record, message.position),
-                Ok(IntakeRecord::Switch(_) | IntakeRecord::Parked(_)) => {}
+                Ok(
+                    IntakeRecord::Switch(_)
+                    | IntakeRecord::Parked(_)
+                    | IntakeRecord::ParkingProposed(_),
+                ) => {}
                 Err(error) if error.is_newer() => return Err(error.into()),
                 // The projector does not fold a damaged record, either: it is parked, or the
                 // projector has stopped there with an error.

@@ -83,7 +83,7 @@ impl SealedCounts {
             Parts::Quarantine(record) => {
                 (record.account.clone(), record.received_at, &mut self.quarantine)
             }
-            Parts::Switch(_) | Parts::Parked(_) => return Ok(()),
+            Parts::Switch(_) | Parts::Parked(_) | Parts::ParkingProposed(_) => return Ok(()),
         };
         if of != erasable.account || raw.is_empty() {
             return Ok(());

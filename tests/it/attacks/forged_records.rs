@@ -16,6 +16,7 @@ use payfold_schemas::record_mac::{RecordKey, Writer};
 use payfold_schemas::time::Time;
 use serde_json::json;
 
+use crate::parked::park_by_two;
 use crate::support::demo::Demo;
 use crate::support::macs::keys_of;
 use crate::support::pair::{Inside, Pair, with_log, with_raw_log};
@@ -134,8 +135,7 @@ pub fn is_refused_and_parked(home: &Rc<Home>, forged: Position, why: &str) {
     let verified = home.payfold(&["log", "verify"]);
     assert_eq!(verified.code(), 3, "{verified:?}");
     assert!(verified.stdout.contains(&place) && verified.stdout.contains(why), "{verified:?}");
-    let parked = ["log", "park", &place, "--reason", "forged", "--by", "mai", "--yes"];
-    assert!(home.payfold(&parked).ok().contains("The record is parked"));
+    assert!(park_by_two(home, &place).contains("The record is parked"));
 }
 
 pub fn a_forged_payment_is_never_folded(pair: Pair) {
@@ -180,7 +180,7 @@ pub fn a_forged_payment_is_never_folded(pair: Pair) {
     later.value[0] = 9;
     let forge = async |log: &dyn EventLog| log.append(Topic::Intake, later).await;
     let forged = with_log(&home, Writer::Ingest, forge).expect("it is stored");
-    let park = ["log", "park", &forged.to_string(), "--reason", "forged", "--by", "mai"];
+    let park = ["log", "park", &forged.to_string(), "--reason", "forged"];
     home.payfold(&park).fails(&["is not damaged: record has envelope version 9"]);
     let leaked = replaced_key(&home, Writer::Ingest, forged);
     is_refused(&home, &victim, forged, "which a person ended");

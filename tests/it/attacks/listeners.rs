@@ -3,8 +3,6 @@
 //! a token.
 
 use std::net::{SocketAddr, TcpStream};
-use std::process::Stdio;
-use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::pki_types::pem::PemObject;
@@ -12,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::support::stub;
-use crate::support::system::{Done, Home, System};
+use crate::support::system::System;
 use crate::support::wire::{Answer, Connection, bearer, request};
 
 const CA: &str = include_str!("../../../partners/tests/tls/ca.pem");
@@ -155,7 +153,9 @@ fn a_token_goes_through_no_proxy_and_follows_no_redirect() {
         }
     });
     let admin = format!("http://{}", system.admin());
-    let list = |url: &str| listed(system.home(), url, &stranger);
+    let proxies = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"].map(|it| (it, &*stranger));
+    let list =
+        |url: &str| system.home().payfold_with(&["order", "list", "--admin-url", url], &proxies);
     list(&admin).ok();
     let location = stranger.clone();
     let moved = stub::serve(move |mut stream| {
@@ -167,15 +167,4 @@ fn a_token_goes_through_no_proxy_and_follows_no_redirect() {
     list(&moved).fails(&["answered 307"]);
     let heads = heads.lock().unwrap_or_else(PoisonError::into_inner);
     assert!(heads.is_empty(), "a stranger was asked: {heads:?}");
-}
-
-/// `payfold order list` at this admin listener, with a proxy in its environment.
-fn listed(home: &Rc<Home>, url: &str, proxy: &str) -> Done {
-    let names = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
-    let environment = names.map(|name| (name, proxy));
-    let asked = ["order", "list", "--admin-url", url];
-    let output = home.spawn(&asked, &environment, Stdio::piped).wait_with_output();
-    let output = output.expect("it is our child");
-    let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
-    Done { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
 }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use payfold_engines::log::Topic;
+use payfold_schemas::digest::Digest;
 
 use super::mounted::{Mounted, file};
 use super::signed;
@@ -92,13 +93,26 @@ fn a_directory_gets_keys_and_a_baseline_by_hand() {
     retired_by_hand(&home, &mut mounted, baseline);
 
     // What was parked stays out when the baseline is moved; what was not would count.
-    let park = ["log", "park", "0-3", "--reason", "forged", "--by", "mai", "--yes"];
-    home.payfold(&park).ok();
+    let people = ["ann", "bob"].map(|name| {
+        let token = format!("a test token of {name}, worth nothing");
+        home.write(&format!("{name}.token"), &token);
+        let sha256 = Digest::of_bytes(token.as_bytes());
+        format!("[[tokens]]\nname = \"{name}\"\nrole = \"operator\"\nsha256 = \"{sha256}\"\n")
+    });
+    mounted.swap(&with_keys(&format!("{baseline}\n{}", people.concat())));
+    let no_age = "\n[reconciler]\nsecond_after_hours = 0\n";
+    home.write("payfold.toml", &(home.read("payfold.toml") + no_age));
+    for (name, said) in [("ann.token", "Proposed."), ("bob.token", "The record is parked.")] {
+        let token = home.file(name);
+        let park = ["log", "park", "0-3", "--reason", "forged", "--admin-token-file", &token];
+        let printed = home.payfold(&[&park[..], &["--yes"]].concat()).ok();
+        assert!(printed.contains(said), "{printed}");
+    }
     let own = create_request("acme/SHOP/o-8", b"");
     with_raw_log(&home, async |log| log.append(Topic::Intake, own).await).expect("stored");
     assert_eq!(home.payfold(&["log", "verify"]).code(), 3);
     let shown = home.payfold(&["log", "baseline"]).ok();
-    assert!(shown.contains("would count: intake 0-5  acme/SHOP/o-8  it has no MAC"));
+    assert!(shown.contains("would count: intake 0-6  acme/SHOP/o-8  it has no MAC"));
     let (_, baseline) = shown.split_once("\n\n").expect("a table for vault.toml");
     assert!(baseline.contains("refused = [\"intake 0-3\"]"), "{shown}");
     mounted.swap(&with_keys(baseline));

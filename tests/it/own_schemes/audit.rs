@@ -149,7 +149,7 @@ fn flip_in_request(record: &mut Record) -> bool {
     let source = match &mut record.parts {
         Parts::Fact(fact) => fact.source.as_mut(),
         Parts::Quarantine(quarantined) => Some(&mut quarantined.source),
-        Parts::Switch(_) | Parts::Parked(_) => None,
+        Parts::Switch(_) | Parts::Parked(_) | Parts::ParkingProposed(_) => None,
     };
     let Some(request) = source.map(|source| &mut source.request) else { return false };
     if request.method.is_some() {
