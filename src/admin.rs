@@ -30,8 +30,8 @@ use prometheus::{Encoder, TextEncoder};
 
 use self::answer::{Answer, Refusal, answer, bad, problem, read};
 pub(crate) use self::backends::{NoticeBackend, ReadBackend, RebuildBackend, ReconcileBackend};
-use self::host::addressed_here;
-use self::router::Router;
+pub(crate) use self::host::AdminHosts;
+use self::router::{Router, addressed_here};
 pub(crate) use self::state::{Admin, Life};
 use payfold_api::demo::OPEN_ORDER;
 

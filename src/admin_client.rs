@@ -77,19 +77,37 @@ impl AdminListener {
 
     /// The metrics of its process. Errors: no answer.
     pub(crate) fn read_metrics(&self) -> anyhow::Result<String> {
-        Ok(self.get("/metrics")?.body_mut().read_to_string()?)
+        match self.get("/metrics")? {
+            (200, metrics) => Ok(metrics),
+            (status, body) => Err(self.no_page("/metrics", (status, &body))),
+        }
     }
 
-    /// What a probe reports as wrong; `None` if it succeeds. Errors: no answer.
+    /// What a probe reports as wrong; `None` if it succeeds. Errors: no answer, or not a probe's.
     fn ask_probe(&self, path: &str) -> anyhow::Result<Option<String>> {
-        let mut answer = self.get(path)?;
-        let body = answer.body_mut().read_to_string().unwrap_or_default();
-        Ok((!answer.status().is_success()).then_some(body.trim().to_owned()))
+        let (status, body) = self.get(path)?;
+        match status {
+            200 => Ok(None),
+            503 => Ok(Some(body.trim().to_owned())),
+            other => Err(self.no_page(path, (other, &body))),
+        }
     }
 
-    fn get(&self, path: &str) -> anyhow::Result<ureq::http::Response<ureq::Body>> {
+    /// The status and body of a page that needs no token. Errors: no answer.
+    fn get(&self, path: &str) -> anyhow::Result<(u16, String)> {
         let answered = self.agent(PROBE_MAX).get(format!("{}{path}", self.url)).call();
-        answered.map_err(|error| self.no_answer(&error, PROBE_MAX))
+        let mut answer = answered.map_err(|error| self.no_answer(&error, PROBE_MAX))?;
+        Ok((answer.status().as_u16(), answer.body_mut().read_to_string()?))
+    }
+
+    /// The error for a page that an admin listener answers otherwise.
+    fn no_page(&self, path: &str, (status, body): (u16, &str)) -> anyhow::Error {
+        let problem = serde_json::from_str::<Problem>(body);
+        let why = problem.map_or_else(|_| "it may be no admin listener".to_owned(), |it| it.detail);
+        Fixable::error(
+            format!("the admin listener {}{path} answered {status}: {why}", self.url),
+            "check --admin-url, and what stands before the listener",
+        )
     }
 
     /// The error for a call without an answer. After a timeout the process may still carry out the
@@ -103,20 +121,28 @@ impl AdminListener {
                  be carried out, so check the result before you repeat it",
             );
         }
-        // What TLS refuses comes as invalid data.
-        let is_of_tls =
-            matches!(error, ureq::Error::Io(it) if it.kind() == std::io::ErrorKind::InvalidData);
-        let fix = match is_of_tls {
-            true => {
-                "compare the certificate that it shows; if an authority of your own signed it, \
-                 give that authority's PEM file with --admin-ca-file"
-            }
-            false => {
-                "check that `payfold run` is still running; its run file may be left from a crash"
-            }
-        };
-        Fixable::error(format!("the admin listener {url} does not answer: {error}"), fix)
+        match tls_error(error) {
+            Some(rustls::Error::InvalidCertificate(_)) => Fixable::error(
+                format!("the certificate of {url} is refused: {error}"),
+                "compare it; if an authority of your own signed it, give that authority's PEM \
+                 file with --admin-ca-file",
+            ),
+            Some(_) => Fixable::error(
+                format!("{url} does not speak TLS as it should: {error}"),
+                "payfold itself speaks plain HTTP: write it with http, or write the address of \
+                 what has TLS in front of it",
+            ),
+            None => Fixable::error(
+                format!("the admin listener {url} does not answer: {error}"),
+                "check that `payfold run` is still running; its run file may be left from a crash",
+            ),
+        }
     }
+}
+
+/// What TLS refused, if it did.
+fn tls_error(error: &ureq::Error) -> Option<&rustls::Error> {
+    if let ureq::Error::Io(error) = error { error.get_ref()?.downcast_ref() } else { None }
 }
 
 /// The authorities in a PEM file. Errors: it can't be read, or has none.

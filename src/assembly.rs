@@ -30,7 +30,9 @@ use payfold_verify::damage::LogVerifier;
 use payfold_views::reader::Reader;
 use tokio::sync::{mpsc, watch};
 
-use crate::admin::{Admin, Life, NoticeBackend, ReadBackend, RebuildBackend, ReconcileBackend};
+use crate::admin::{
+    Admin, AdminHosts, Life, NoticeBackend, ReadBackend, RebuildBackend, ReconcileBackend,
+};
 use crate::demo::{self, DemoOrders};
 use crate::error::Fixable;
 use crate::gauges::Gauges;
@@ -277,7 +279,7 @@ impl Assembly<'_> {
         Ok(Admin {
             roles: services.roles,
             started_at: clock.now(),
-            hosts: self.opened.settings.admin_hosts.clone(),
+            hosts: AdminHosts::parse(&self.opened.settings.admin_hosts)?,
             registry: self.opened.registry.clone(),
             traffic,
             clock: Arc::clone(&self.opened.clock),

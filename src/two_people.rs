@@ -1,6 +1,7 @@
-//! Owns who may take a step that can't be undone, as a command takes it: two people, each with a
-//! token of their own. Who can write the vault or the log's files can do the same without the
-//! command: the rule is for everybody else, and for what is recorded.
+//! Owns who may take a step that can't be undone, by a command: two people, each with a token of
+//! their own. Such a command works on the vault or on a log at rest, so one person who has those
+//! could do the same without it. The rule keeps a single person's mistake from being final, and
+//! both names are kept.
 
 use std::sync::Arc;
 
@@ -15,9 +16,9 @@ use payfold_views::reader::Reader;
 use crate::args::Global;
 use crate::data_dir::DataDir;
 use crate::error::Fixable;
-use crate::output;
 use crate::settings::{Loaded, Origin, Settings};
 use crate::wiring::Engines;
+use crate::{demo, output};
 
 /// The rules on two people of a system.
 pub(crate) fn rules(settings: &Settings, origin: Origin) -> People {
@@ -30,9 +31,98 @@ pub(crate) fn rules(settings: &Settings, origin: Origin) -> People {
     }
 }
 
+/// What a person has proposed.
+pub(crate) struct Proposal {
+    /// The person.
+    pub author: Author,
+    /// The time of it.
+    pub at: Time,
+    /// The reason that the person gave.
+    pub reason: String,
+}
+
+/// A step that takes two people, as one of them takes it.
+pub(crate) struct Step<'s> {
+    people: People,
+    document: &'s VaultDocument,
+    permission: Permission,
+    /// Who takes it now.
+    pub person: Author,
+}
+
+impl<'s> Step<'s> {
+    /// A step that the owner of the token takes. Errors: the token can't be read, or is not in the
+    /// vault; its role may not take the step; there is no configuration, and this is no demo.
+    pub(crate) fn of(
+        global: &Global,
+        loaded: &Loaded,
+        document: &'s VaultDocument,
+        permission: Permission,
+    ) -> anyhow::Result<Self> {
+        let mut accounts = document.accounts.iter();
+        if loaded.is_demo() && !accounts.all(|account| account.partner.as_str() == demo::PARTNER) {
+            return Err(Fixable::error(
+                "there is no configuration file here, and this is not the demo's vault: how many \
+                 people it takes is in the configuration",
+                "give it with --config FILE, or run the command in its folder",
+            ));
+        }
+        let people = rules(&loaded.settings, loaded.origin());
+        let person = owner(global, &loaded.settings, document, permission)?;
+        Ok(Self { people, document, permission, person })
+    }
+
+    /// The proposal of another person that this one agrees to; `None` if this one proposes it
+    /// first. Errors: this person may not, or has proposed it already; the findings can't be read.
+    pub(crate) async fn agreed<'p>(
+        &self,
+        engines: &Engines,
+        proposals: &'p [Proposal],
+    ) -> anyhow::Result<Option<&'p Proposal>> {
+        let (person, now) = (&self.person, SystemClock.now());
+        self.people.check_named(person)?;
+        let own = proposals.iter().find(|proposal| proposal.author == *person);
+        let mut others = proposals.iter().filter(|it| it.author != *person).peekable();
+        if others.peek().is_some() {
+            let reader = Reader::new(Arc::clone(&engines.log), Arc::clone(engines.store()?));
+            let known = reader.tokens(&self.document.tokens).await?.tokens;
+            let check = |person: &Author| {
+                let token = known.iter().find(|token| token.name == *person);
+                self.people.check_known(person, token.and_then(|token| token.recorded_at), now)
+            };
+            for proposal in others {
+                let first = &proposal.author;
+                if !self.permits(first) {
+                    output::error_line(&format!(
+                        "{first} has proposed it, but has no token any more that may"
+                    ));
+                } else if let Err(why) = check(first) {
+                    output::error_line(&format!("{first} has proposed it, but {why}"));
+                } else {
+                    check(person)?;
+                    return Ok(Some(proposal));
+                }
+            }
+        }
+        own.map_or(Ok(None), |own| {
+            Err(Fixable::error(
+                format!("{person} has proposed this at {}: it waits for a second person", own.at),
+                "another person runs the same command with their own token (--admin-token-file \
+                 FILE)",
+            ))
+        })
+    }
+
+    /// Whether a person still has a token that may take the step.
+    fn permits(&self, person: &Author) -> bool {
+        let mut tokens = self.document.tokens.iter().filter(|token| token.name == *person);
+        person.as_str() == LOCAL_OWNER || tokens.any(|token| self.permission.is_of(token.role))
+    }
+}
+
 /// The owner of the token that is used. Errors: the token can't be read, or is not in the vault;
 /// its role may not take the step.
-pub(crate) fn owner(
+fn owner(
     global: &Global,
     settings: &Settings,
     document: &VaultDocument,
@@ -66,41 +156,4 @@ pub(crate) fn owner(
         ));
     }
     Ok(known.name.clone())
-}
-
-/// What a person has proposed.
-pub(crate) struct Proposal {
-    /// The person.
-    pub author: Author,
-    /// The time of it.
-    pub at: Time,
-    /// The reason that the person gave.
-    pub reason: String,
-}
-
-/// The proposal of another person that this one agrees to; `None` if this one proposes it first.
-/// Errors: this person may not, or has proposed it already; the findings can't be read.
-pub(crate) async fn agreed<'p>(
-    loaded: &Loaded,
-    engines: &Engines,
-    person: &Author,
-    proposals: &'p [Proposal],
-) -> anyhow::Result<Option<&'p Proposal>> {
-    let (people, now) = (rules(&loaded.settings, loaded.origin()), SystemClock.now());
-    let reader = Reader::new(Arc::clone(&engines.log), Arc::clone(engines.store()?));
-    for proposal in proposals.iter().filter(|proposal| proposal.author != *person) {
-        let first = &proposal.author;
-        match reader.refused_both(&people, [first, person], now).await? {
-            None => return Ok(Some(proposal)),
-            Some(why) => output::error_line(&format!("{first} has proposed it, but {why}")),
-        }
-    }
-    if let Some(own) = proposals.iter().find(|proposal| proposal.author == *person) {
-        return Err(Fixable::error(
-            format!("{person} has proposed this at {}: it waits for a second person", own.at),
-            "another person runs the same command with their own token (--admin-token-file FILE)",
-        ));
-    }
-    let refused = reader.refused_first(&people, person, now).await?;
-    refused.map_or(Ok(None), |refused| Err(refused.into()))
 }

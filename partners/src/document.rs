@@ -25,7 +25,7 @@ use crate::shops::entry::ShopEntry;
 use crate::token::TokenEntry;
 
 pub use self::error::DocumentError;
-pub use crate::document::erased::{ErasedKey, ErasureProposal};
+pub use crate::document::erased::{ErasedKey, ErasureAgreement, ErasureProposal};
 
 /// The version of the document this program writes.
 pub(crate) const DOCUMENT_VERSION: u32 = 1;

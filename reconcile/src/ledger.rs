@@ -12,12 +12,13 @@ use payfold_engines::log::{Delivered, DeliveredEvent, EventLog, Extent, Topic};
 use payfold_schemas::decision::{FLAG_DECIDED_TYPE, FlagDecided};
 use payfold_schemas::digest::Digest;
 use payfold_schemas::finding::{FINDING_CHANGED_TYPE, FindingChanged, FindingStatus};
-use payfold_schemas::ids::{OrderKey, PartnerCode};
+use payfold_schemas::ids::{Author, OrderKey, PartnerCode};
 use payfold_schemas::order::Flag;
 use payfold_schemas::position::Position;
 use payfold_schemas::raw_read::RAW_READ_TYPE;
 use payfold_schemas::release::{NOTICE_DECIDED_TYPE, NoticeDecided, NoticeVerdict};
 use payfold_schemas::run::{PERIOD_CLOSED_TYPE, PeriodClosed, RUN_ENDED_TYPE, RunEnded};
+use payfold_schemas::time::Time;
 use payfold_schemas::token::{TOKEN_RECORDED_TYPE, TokenChange, TokenRecorded};
 
 use super::findings_store::{
@@ -214,6 +215,12 @@ impl Ledger {
                 is_change
             }
         }
+    }
+
+    /// When the newest token of a person was recorded.
+    pub(crate) fn newest_token_of(&self, person: &Author) -> Option<Time> {
+        let tokens = self.tokens.values().filter(|token| token.owner == *person);
+        tokens.map(|token| token.at).max()
     }
 
     /// The selected actions of people, the newest first. Errors: the findings store.

@@ -45,66 +45,53 @@ impl People {
         if severity != Severity::Critical {
             return Ok(());
         }
-        let of_first = self.check_person(ledger, first, (second.is_some(), now));
-        of_first.map_err(|RefusedPerson(why)| match second {
-            Some(_) => RefusedPerson(format!(
-                "{why}; or withdraw that first decision and decide anew, with two people"
+        let check = |person: &Author| match second {
+            // The newest token counts: which of them was used is not recorded.
+            Some(_) => self.check_known(person, ledger.newest_token_of(person), now),
+            None => self.check_named(person),
+        };
+        let refused = RefusedPerson;
+        check(first).map_err(|error| match second {
+            Some(_) => refused(format!(
+                "{error}; or withdraw that first decision and decide anew, with two people"
             )),
-            None => RefusedPerson(why),
+            None => error,
         })?;
-        second.map_or(Ok(()), |second| self.check_person(ledger, second, (true, now)))
+        second.map_or(Ok(()), check)
     }
 
-    /// Checks the person who proposes what takes two people. Errors: they may not.
-    pub fn check_first(
-        &self,
-        ledger: &Ledger,
-        first: &Author,
-        now: Time,
-    ) -> Result<(), RefusedPerson> {
-        self.check_person(ledger, first, (false, now))
+    /// Checks a person who begins what two people decide. Errors: it is the name of no person.
+    pub fn check_named(&self, person: &Author) -> Result<(), RefusedPerson> {
+        let refused = |why: String| Err(RefusedPerson(why));
+        if person.as_str() == LOCAL_OWNER && !self.takes_local {
+            return refused(format!(
+                "{person} is any user of this machine: a decision by two people takes tokens of \
+                 people (payfold token add NAME --role ROLE, then --admin-token-file FILE)"
+            ));
+        }
+        Ok(())
     }
 
-    /// Checks the person who proposed it, and the one who agrees. Errors: one of them may not.
-    pub fn check_both(
+    /// Checks one of two people, with a token that the system knows since then. Errors: as
+    /// `check_named`; it does not know the token, or not for long.
+    pub fn check_known(
         &self,
-        ledger: &Ledger,
-        both: [&Author; 2],
-        now: Time,
-    ) -> Result<(), RefusedPerson> {
-        both.into_iter().try_for_each(|person| self.check_person(ledger, person, (true, now)))
-    }
-
-    /// Checks one person, with the age of their tokens if two decide. Errors: why it is refused.
-    fn check_person(
-        &self,
-        ledger: &Ledger,
         person: &Author,
-        (of_two, now): (bool, Time),
+        since: Option<Time>,
+        now: Time,
     ) -> Result<(), RefusedPerson> {
         let refused = |why: String| Err(RefusedPerson(why));
-        if person.as_str() == LOCAL_OWNER {
-            return if self.takes_local {
-                Ok(())
-            } else {
-                refused(format!(
-                    "{person} is any user of this machine: a decision by two people takes tokens \
-                     of people (payfold token add NAME --role ROLE, then --admin-token-file FILE)"
-                ))
-            };
-        }
-        if !of_two || self.second_after_ms == 0 {
+        self.check_named(person)?;
+        if self.second_after_ms == 0 || person.as_str() == LOCAL_OWNER {
             return Ok(());
         }
-        let of_person = ledger.tokens().values().filter(|token| token.owner == *person);
-        // The newest counts: which of them was used is not recorded.
-        let Some(newest) = of_person.map(|token| token.at).max() else {
+        let Some(since) = since else {
             return refused(format!(
                 "{person} has no token that this system has recorded: it was retired, or added \
                  just now"
             ));
         };
-        let from = newest.plus_ms(self.second_after_ms);
+        let from = since.plus_ms(self.second_after_ms);
         if now < from {
             return refused(format!(
                 "the token of {person} is new or has a new role, and a decision by two people \

@@ -38,6 +38,10 @@ pub struct Parked {
     #[n(6)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconded_by: Option<Author>,
+    /// The reason that the second person gave.
+    #[n(7)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_reason: Option<String>,
 }
 
 impl Parked {

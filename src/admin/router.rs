@@ -3,13 +3,15 @@
 
 use actix_web::body::BoxBody;
 use actix_web::dev::{Handler, ServiceRequest, ServiceResponse};
+use actix_web::http::header;
 use actix_web::middleware::{Next, from_fn};
 use actix_web::web::{self, Data, ServiceConfig};
 use actix_web::{Error, FromRequest, HttpMessage, Responder, Route};
 use payfold_partners::token::Permission;
 use schemars::JsonSchema;
 
-use super::answer::problem;
+use super::answer::{Refusal, problem};
+use super::host::name_of;
 use super::operation::Operation;
 use super::state::Admin;
 use crate::body;
@@ -86,6 +88,23 @@ impl Router {
             }
         }
     }
+}
+
+/// Lets a request pass that is addressed to a name of this listener. Errors: it is addressed to
+/// another name.
+pub(super) async fn addressed_here(
+    request: ServiceRequest,
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, Error> {
+    let admin = request.app_data::<Data<Admin>>().expect("the admin listener has its state");
+    for host in request.headers().get_all(header::HOST) {
+        let host = String::from_utf8_lossy(host.as_bytes());
+        match name_of(&host) {
+            Some(name) if admin.hosts.has(&name) => {}
+            name => return Err(Refusal::Misdirected(name.unwrap_or(host.into_owned())).into()),
+        }
+    }
+    next.call(request).await
 }
 
 /// Lets a request pass if its token permits it, with its author. Errors: no valid token, or its

@@ -16,6 +16,7 @@ use prometheus::Registry;
 
 use super::answer::Refusal;
 use super::backends::{NoticeBackend, ReadBackend, RebuildBackend, ReconcileBackend};
+use super::host::AdminHosts;
 use crate::demo::DemoOrders;
 use crate::gauges::Gauges;
 use crate::readiness::{ROLES, Readiness};
@@ -29,7 +30,7 @@ pub(crate) struct Admin {
     /// When it started.
     pub started_at: Time,
     /// The names by which the listener is called, besides private ones.
-    pub hosts: Vec<String>,
+    pub hosts: AdminHosts,
     /// Every metric of the process.
     pub registry: Registry,
     /// The traffic of partners.

@@ -7,7 +7,9 @@
 mod covered;
 
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_partners::document::{AccountEntry, ErasureProposal, KeyEntry, VaultDocument};
+use payfold_partners::document::{
+    AccountEntry, ErasureAgreement, ErasureProposal, KeyEntry, VaultDocument,
+};
 use payfold_partners::keys::Channel;
 use payfold_partners::token::Permission;
 use payfold_schemas::ids::{Author, KeyId};
@@ -21,10 +23,11 @@ use crate::args::{Global, OutputArgs, RetentionAccounts, RetentionCommand, Reten
 use crate::error::Fixable;
 use crate::keys;
 use crate::listing::{self, Row};
+use crate::output;
 use crate::settings::{self, Loaded, Settings};
-use crate::two_people::{self, Proposal};
+use crate::two_people::{Proposal, Step};
 use crate::vault::{self, Instead};
-use crate::{output, wiring};
+use crate::wiring::{self, Engines};
 
 /// What is printed once a month is erased.
 const ERASED: &str = "erased. A running system forgets the key within two seconds. Earlier copies \
@@ -42,6 +45,8 @@ struct BodyKeyRow<'a> {
     key: &'a KeyId,
     from: Time,
     state: &'static str,
+    /// Who has proposed to erase it.
+    proposed_by: String,
     erased_at: Option<Time>,
     author: Option<&'a Author>,
     seconded_by: Option<&'a Author>,
@@ -49,7 +54,8 @@ struct BodyKeyRow<'a> {
 }
 
 impl Row for BodyKeyRow<'_> {
-    const COLUMNS: &'static str = "account key from state erased_at author seconded_by reason";
+    const COLUMNS: &'static str =
+        "account key from state proposed_by erased_at author seconded_by reason";
 }
 
 /// Runs one of its commands.
@@ -144,6 +150,7 @@ fn list(settings: &Settings, output: &OutputArgs) -> anyhow::Result<()> {
             key: &gone.key_id,
             from: gone.valid_from,
             state: "erased",
+            proposed_by: String::new(),
             erased_at: Some(gone.at),
             author: Some(&gone.author),
             seconded_by: gone.seconded_by.as_ref(),
@@ -151,17 +158,18 @@ fn list(settings: &Settings, output: &OutputArgs) -> anyhow::Result<()> {
         });
         let of_bodies = entry.keys.iter().filter(|key| key.channel == Channel::Body);
         erased.chain(of_bodies.map(move |key| {
-            let month = Month::of(key.valid_from);
-            let proposed = entry.erasure_proposals.iter().find(|it| it.month == month);
+            let proposals = proposals(entry, Month::of(key.valid_from));
+            let names: Vec<_> = proposals.iter().map(|it| it.author.as_str()).collect();
             BodyKeyRow {
                 account: entry.name(),
                 key: &key.id,
                 from: key.valid_from,
-                state: proposed.map_or(state(entry, key, now), |_| "proposed"),
+                state: state(entry, key, now),
+                proposed_by: names.join(", "),
                 erased_at: None,
-                author: proposed.map(|proposal| &proposal.author),
+                author: None,
                 seconded_by: None,
-                reason: proposed.map(|proposal| &*proposal.reason),
+                reason: None,
             }
         }))
     });
@@ -169,60 +177,81 @@ fn list(settings: &Settings, output: &OutputArgs) -> anyhow::Result<()> {
 }
 
 fn erase(global: &Global, loaded: &Loaded, args: &RetentionEraseArgs) -> anyhow::Result<()> {
-    let (now, month) = (SystemClock.now(), args.month.parse::<Month>()?);
+    let month = args.month.parse::<Month>()?;
+    if args.withdraw {
+        return withdraw(global, loaded, (&args.account, month));
+    }
     let document = vault::read(&loaded.settings)?;
     let entry = &document.accounts[place(&document, &args.account)?];
-    if args.withdraw {
-        return withdraw(global, loaded, (entry, month));
-    }
-    let ids = erasable(entry, month, now)?;
+    let ids = erasable(entry, month, SystemClock.now())?;
     let erasable = ErasableKeys { account: &args.account, month, keys: &ids };
-    let proposals: Vec<Proposal> = entry
-        .erasure_proposals
-        .iter()
-        .filter(|proposal| proposal.month == month)
+    block_on(async {
+        let engines = wiring::open_to_read(&loaded.settings).await?;
+        let covered = SealedCounts::count(&engines, &erasable, &args.output).await?;
+        covered.print(&erasable, &args.output)?;
+        for Proposal { author, at, reason } in proposals(entry, month) {
+            output::error_line(&format!("{author} proposed to erase it at {at}: {reason}"));
+        }
+        if !args.yes {
+            output::error_line(
+                "nothing was erased; with --yes you propose to erase it, and another person's \
+                 --yes then does it, which can't be undone",
+            );
+            return Ok(());
+        }
+        erase_or_propose(global, loaded, &engines, (args, &erasable)).await
+    })
+}
+
+/// The proposals to erase a month.
+fn proposals(entry: &AccountEntry, month: Month) -> Vec<Proposal> {
+    let of_month = entry.erasure_proposals.iter().filter(|proposal| proposal.month == month);
+    of_month
         .map(|ErasureProposal { author, at, reason, .. }| Proposal {
             author: author.clone(),
             at: *at,
             reason: reason.clone(),
         })
-        .collect();
-    let engines = block_on(async {
-        let engines = wiring::open_to_read(&loaded.settings).await?;
-        let covered = SealedCounts::count(&engines, &erasable, &args.output).await?;
-        covered.print(&erasable, &args.output)?;
-        anyhow::Ok(engines)
-    })?;
-    for Proposal { author, at, reason } in &proposals {
-        output::error_line(&format!("{author} proposed to erase it at {at}: {reason}"));
-    }
-    if !args.yes {
-        output::error_line(
-            "nothing was erased; --yes of two people erases it, which can't be undone",
-        );
-        return Ok(());
-    }
-    let person = two_people::owner(global, &loaded.settings, &document, Permission::Erase)?;
+        .collect()
+}
+
+/// Erases what another person has proposed to, or proposes it. The vault is read anew, because the
+/// count takes long on a large log. Errors: the keys have changed since.
+async fn erase_or_propose(
+    global: &Global,
+    loaded: &Loaded,
+    engines: &Engines,
+    (args, counted): (&RetentionEraseArgs, &ErasableKeys<'_>),
+) -> anyhow::Result<()> {
     let reason = args.reason.as_deref().unwrap_or_default().trim();
     if reason.is_empty() {
         return Err(Fixable::error("an erasure needs a reason", "give it with --reason"));
     }
-    let agreed = block_on(two_people::agreed(loaded, &engines, &person, &proposals))?;
     let mut vault = vault::open(&loaded.settings, Instead::EndKeyFile)?;
-    let account = vault.document_mut().account_mut(&entry.partner, &entry.merchant_code)?;
-    let proposal = |author: &Author, reason: &str| ErasureProposal {
-        month,
-        at: now,
-        author: author.clone(),
-        reason: reason.to_owned(),
-    };
+    let (month, at) = (counted.month, SystemClock.now());
+    let place = place(vault.document(), counted.account)?;
+    let entry = &vault.document().accounts[place];
+    if erasable(entry, month, at)? != counted.keys {
+        return Err(Fixable::error(
+            format!("the keys of {} have changed during the count", entry.name()),
+            "run the command once more",
+        ));
+    }
+    let step = Step::of(global, loaded, vault.document(), Permission::Erase)?;
+    let proposals = proposals(entry, month);
+    let agreed = step.agreed(engines, &proposals).await?;
+    let author = step.person;
+    let reason = reason.to_owned();
+    let account = &mut vault.document_mut().accounts[place];
     let done = match agreed {
-        Some(Proposal { author, reason, .. }) => {
-            account.erase_bodies(&proposal(author, reason), (&person, now));
+        Some(Proposal { author: first, at: since, reason: why }) => {
+            let (first, why) = (first.clone(), why.clone());
+            let proposal = ErasureProposal { month, at: *since, author: first, reason: why };
+            account.erase_bodies(&proposal, &ErasureAgreement { author, at, reason });
             ERASED
         }
         None => {
-            account.propose_erasure(proposal(&person, reason));
+            account.propose_erasure(ErasureProposal { month, at, author, reason });
             PROPOSED
         }
     };
@@ -231,19 +260,19 @@ fn erase(global: &Global, loaded: &Loaded, args: &RetentionEraseArgs) -> anyhow:
     Ok(())
 }
 
-/// Withdraws every proposal to erase the month.
+/// Withdraws a person's own proposal to erase the month.
 fn withdraw(
     global: &Global,
     loaded: &Loaded,
-    (entry, month): (&AccountEntry, Month),
+    (account, month): (&str, Month),
 ) -> anyhow::Result<()> {
     let mut vault = vault::open(&loaded.settings, Instead::EndKeyFile)?;
-    two_people::owner(global, &loaded.settings, vault.document(), Permission::Erase)?;
-    let account = vault.document_mut().account_mut(&entry.partner, &entry.merchant_code)?;
-    if !account.withdraw_erasure(month) {
+    let person = Step::of(global, loaded, vault.document(), Permission::Erase)?.person;
+    let place = place(vault.document(), account)?;
+    if !vault.document_mut().accounts[place].withdraw_erasure(month, &person) {
         return Err(Fixable::error(
-            format!("no erasure of {month} is proposed for {}", entry.name()),
-            "see `payfold retention list`",
+            format!("{person} has not proposed to erase {month} of {account}"),
+            "see `payfold retention list`; a proposal is withdrawn with the token that made it",
         ));
     }
     vault.save()?;

@@ -17,8 +17,7 @@ pub struct ReconcilerSettings {
     pub lookback_days: u32,
     /// Milliseconds between two checks for new records files and for findings that no longer hold.
     pub reconcile_poll_ms: u64,
-    /// How many hours the system has to have known the tokens of both people of a decision about
-    /// money.
+    /// How many hours the system has to have known the tokens of both people of what takes two.
     pub second_after_hours: u32,
 }
 

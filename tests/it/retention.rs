@@ -218,22 +218,24 @@ fn erase(home: &Home, old_key: &str) {
         .fails(&["omar has the role operator, and this takes one of: admin"]);
     let first = || {
         let listed = retention(home, &["list", "--output", "json"]).json();
-        let texts = ["key", "state", "author", "secondedBy", "reason"];
+        let texts = ["key", "state", "proposedBy", "author", "secondedBy", "reason"];
         texts.map(|name| listed[0][name].as_str().unwrap_or_default().to_owned())
     };
     by(&["--yes"]).ok();
     by(&["--yes"]).fails(&["local has proposed this at ", "a second person"]);
-    assert_eq!(first(), [old_key, "proposed", "local", "", "asked to"]);
+    assert_eq!(first(), [old_key, "sealed", "local", "", "", ""]);
     assert!(signatures(home).1.is_empty(), "nothing was erased");
     let withdraw = ["erase", "--account", ACCOUNT, "--month", &month, "--withdraw"];
+    let of_another = [&withdraw[..], &["--admin-token-file", &mai]].concat();
+    retention(home, &of_another).fails(&["mai has not proposed to erase "]);
     retention(home, &withdraw).ok();
-    retention(home, &withdraw).fails(&["no erasure of ", "is proposed"]);
-    assert_eq!(first(), [old_key, "sealed", "", "", ""]);
+    retention(home, &withdraw).fails(&["local has not proposed to erase "]);
+    assert_eq!(first(), [old_key, "sealed", "", "", "", ""]);
     by(&["--yes"]).ok();
     assert!(signatures(home).1.is_empty(), "one person erases nothing, however often");
     by(&["--yes", "--admin-token-file", &mai]).ok();
     by(&["--yes"]).fails(&["no key of"]);
-    assert_eq!(first(), [old_key, "erased", "local", "mai", "asked to"]);
+    assert_eq!(first(), [old_key, "erased", "", "local", "mai", "asked to"]);
 
     assert_eq!(state(home)["stateDigest"], before["stateDigest"]);
     home.payfold(&["log", "verify", "--chain", "--against", &anchor]).ok();

@@ -1,9 +1,8 @@
 //! Owns people's tokens as rows: the role of each, when the system found it, and what its owner did
-//! last; and whether two people may decide together.
+//! last.
 
 use payfold_partners::token::TokenEntry;
 use payfold_reconcile::findings_store::ActionFilter;
-use payfold_reconcile::people::{People, RefusedPerson};
 use payfold_schemas::ids::Author;
 use payfold_schemas::time::Time;
 use payfold_schemas::token::TokenRole;
@@ -43,28 +42,6 @@ pub struct Tokens {
 }
 
 impl Reader {
-    /// Why this person may not propose what takes two people; `None` if they may. Errors: as
-    /// `refused_both`.
-    pub async fn refused_first(
-        &self,
-        people: &People,
-        first: &Author,
-        now: Time,
-    ) -> Result<Option<RefusedPerson>, ReadError> {
-        self.ledger(|ledger| Ok(people.check_first(ledger, first, now).err())).await
-    }
-
-    /// Why these two, who proposed it and who agrees, may not decide it; `None` if they may.
-    /// Errors: the log's.
-    pub async fn refused_both(
-        &self,
-        people: &People,
-        both: [&Author; 2],
-        now: Time,
-    ) -> Result<Option<RefusedPerson>, ReadError> {
-        self.ledger(|ledger| Ok(people.check_both(ledger, both, now).err())).await
-    }
-
     /// Lists these tokens. Errors: the log's.
     pub async fn tokens(&self, in_force: &[TokenEntry]) -> Result<Tokens, ReadError> {
         let builds: Vec<_> = self.journal.records().await?.iter().filter_map(of_build).collect();

@@ -37,6 +37,7 @@ async fn a_marker_is_found_and_parks_one_record(log: Arc<dyn EventLog>) {
         request_id: SystemClock.request_id(),
         at: SystemClock.now(),
         seconded_by: None,
+        second_reason: None,
     };
     log.append_marker(Topic::Intake, proposal_message(&parked)).await.expect("proposed");
     assert_eq!(find_marker(&*log, first).await, Ok(None), "a proposal parks nothing");

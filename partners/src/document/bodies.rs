@@ -7,7 +7,7 @@ use payfold_schemas::month::Month;
 use payfold_schemas::time::Time;
 
 use super::{AccountEntry, KeyEntry};
-use crate::document::erased::{ErasedKey, ErasureProposal};
+use crate::document::erased::{ErasedKey, ErasureAgreement, ErasureProposal};
 use crate::keys::Channel;
 use crate::secret::Secret;
 
@@ -17,30 +17,31 @@ impl AccountEntry {
         self.erasure_proposals.push(proposal);
     }
 
-    /// Removes the proposals about a month. Returns whether there were any.
-    pub fn withdraw_erasure(&mut self, month: Month) -> bool {
+    /// Removes a person's proposals about a month. Returns whether there were any.
+    pub fn withdraw_erasure(&mut self, month: Month, author: &Author) -> bool {
         let before = self.erasure_proposals.len();
-        self.erasure_proposals.retain(|proposal| proposal.month != month);
+        self.erasure_proposals.retain(|it| it.month != month || it.author != *author);
         self.erasure_proposals.len() < before
     }
 
-    /// Destroys the body keys of the proposal's month, as `second` agrees to at `now`, and removes
+    /// Destroys the body keys of the proposal's month, as another person agrees to, and removes
     /// every proposal about it. No key of another channel is ever removed.
-    pub fn erase_bodies(&mut self, proposal: &ErasureProposal, (second, now): (&Author, Time)) {
-        let ErasureProposal { month, author, reason, .. } = proposal;
+    pub fn erase_bodies(&mut self, proposal: &ErasureProposal, agreement: &ErasureAgreement) {
+        let month = proposal.month;
         let is_of_month =
-            |key: &KeyEntry| key.channel == Channel::Body && Month::of(key.valid_from) == *month;
+            |key: &KeyEntry| key.channel == Channel::Body && Month::of(key.valid_from) == month;
         for key in self.keys.extract_if(.., |key| is_of_month(key)) {
             self.erased.push(ErasedKey {
                 key_id: key.id,
                 valid_from: key.valid_from,
-                at: now,
-                author: author.clone(),
-                seconded_by: Some(second.clone()),
-                reason: reason.clone(),
+                at: agreement.at,
+                author: proposal.author.clone(),
+                seconded_by: Some(agreement.author.clone()),
+                reason: proposal.reason.clone(),
+                second_reason: Some(agreement.reason.clone()),
             });
         }
-        self.withdraw_erasure(*month);
+        self.erasure_proposals.retain(|it| it.month != month);
     }
 
     /// Whether notices are sealed at `now`: a body key is valid.
@@ -158,13 +159,25 @@ mod tests {
         account.propose_erasure(proposal(&linh));
         account.propose_erasure(ErasureProposal { month: month.next(), ..proposal(&mai) });
         assert_eq!(account.body_keys_of(month).count(), 1, "a proposal changes nothing");
-        account.erase_bodies(&proposal(&linh), (&mai, at("2026-12-25T00:00:00Z")));
+        let agreement = ErasureAgreement {
+            author: mai.clone(),
+            at: at("2026-12-25T00:00:00Z"),
+            reason: "so did I".to_owned(),
+        };
+        account.erase_bodies(&proposal(&linh), &agreement);
         assert_eq!(account.body_keys_of(month).count(), 0);
         assert_eq!(account.body_keys_of(month.next()).count(), 1, "another month's stay");
         let [gone] = &account.erased[..] else { panic!("{:?}", account.erased) };
-        assert_eq!((&gone.key_id, &gone.author, &gone.seconded_by), (&id, &linh, &Some(mai)));
+        let people = (&gone.author, gone.seconded_by.as_ref());
+        assert_eq!((&gone.key_id, people), (&id, (&linh, Some(&mai))));
+        assert_eq!(gone.second_reason.as_deref(), Some("so did I"));
         assert_eq!(account.erasure_proposals.len(), 1, "that about another month");
-        assert!(account.withdraw_erasure(month.next()) && !account.withdraw_erasure(month));
+        let next = month.next();
+        for (of, author, is_withdrawn) in
+            [(next, &linh, false), (month, &mai, false), (next, &mai, true)]
+        {
+            assert_eq!(account.withdraw_erasure(of, author), is_withdrawn, "{of} {author}");
+        }
         assert_eq!(account.months_without_key(now, 1), []);
         let other = account.add_body_key(month, (now, Secret::from_bytes(vec![1; 32])));
         assert_eq!(other.as_str(), "body-2026-11-2", "an id is used for one key only");

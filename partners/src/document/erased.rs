@@ -23,6 +23,20 @@ pub struct ErasedKey {
     pub seconded_by: Option<Author>,
     /// The reason for destroying it.
     pub reason: String,
+    /// The reason that the second person gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_reason: Option<String>,
+}
+
+/// The person who agrees to a proposal, when and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErasureAgreement {
+    /// The person.
+    pub author: Author,
+    /// When the keys are destroyed.
+    pub at: Time,
+    /// The reason that the person gave.
+    pub reason: String,
 }
 
 /// A person's proposal to destroy the body keys of a month.

@@ -294,11 +294,13 @@ pub fn parked() -> Parked {
         request_id: request_id(),
         at: time("2026-01-31T10:25:00Z"),
         seconded_by: None,
+        second_reason: None,
     }
 }
 
 pub fn parked_by_two() -> Parked {
-    Parked { seconded_by: Some(Author::parse("linh").expect("a name")), ..parked() }
+    let seconded_by = Some(Author::parse("linh").expect("a name"));
+    Parked { seconded_by, second_reason: Some("no backup has it".to_owned()), ..parked() }
 }
 
 pub fn order_changed() -> OrderChanged {

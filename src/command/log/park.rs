@@ -21,7 +21,7 @@ use crate::args::{Global, ParkArgs};
 use crate::error::Fixable;
 use crate::output;
 use crate::settings::Loaded;
-use crate::two_people::{self, Proposal};
+use crate::two_people::{Proposal, Step};
 use crate::vault;
 use crate::wiring::explain::explain;
 use crate::wiring::{self, Engines, Need};
@@ -65,28 +65,29 @@ pub(crate) async fn run(global: &Global, loaded: &Loaded, args: &ParkArgs) -> an
     }
     if !args.yes {
         output::line(
-            "Nothing was changed. With --yes of two people the record is left out for good, here \
-             and in every rebuild.",
+            "Nothing was changed. With --yes you propose to leave the record out for good, here \
+             and in every rebuild; another person's --yes then does it.",
         );
         return Ok(());
     }
     // A marker without a MAC would stop every partition.
     let document = vault::read(settings)?;
-    let person = two_people::owner(global, settings, &document, Permission::Release)?;
-    let agreed = two_people::agreed(loaded, &engines, &person, &proposals).await?;
+    let step = Step::of(global, loaded, &document, Permission::Release)?;
+    let agreed = step.agreed(&engines, &proposals).await?;
     let mut marker = Parked {
         parked: position,
         digest: Digest::of_bytes(&record.value),
-        author: person,
+        author: step.person,
         reason: args.reason.clone(),
         request_id: SystemClock.request_id(),
         at: SystemClock.now(),
         seconded_by: None,
+        second_reason: None,
     };
     let (message, done) = match agreed {
         Some(Proposal { author, reason, .. }) => {
             marker.seconded_by = Some(std::mem::replace(&mut marker.author, author.clone()));
-            marker.reason.clone_from(reason);
+            marker.second_reason = Some(std::mem::replace(&mut marker.reason, reason.clone()));
             (parked::marker_message(&marker), PARKED)
         }
         None => (parked::proposal_message(&marker), PROPOSED),
@@ -129,7 +130,7 @@ async fn damaged(
                     "record {position} of intake is a marker of payfold and belongs to no order, \
                      so it can't be parked"
                 ),
-                "restore the log from a backup: without the marker its partition would miss a \
+                "restore the log from a backup: without the marker its partition could miss a \
                  switch of builds, or a parked record",
             ))
         }

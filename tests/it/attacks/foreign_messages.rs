@@ -56,7 +56,7 @@ fn foreign_messages_stop_no_topic() {
     }
     demo.system.stop();
 
-    // In intake each stops its partition until a person parks it.
+    // In intake each stops its partition until two people park it.
     let ends = Inside::of(&home).heads();
     send_foreign(&home, Topic::Intake);
     for more in 1..=4 {

@@ -117,7 +117,7 @@ fn replaced_key(home: &Home, writer: Writer, forged: Position) -> RecordKey {
 }
 
 /// What becomes of the record at `forged`: no order is paid by it, its partition stops and says
-/// why, and a person can park it.
+/// why, and people can park it.
 fn is_refused(home: &Rc<Home>, victim: &Opened, forged: Position, why: &str) {
     is_refused_and_parked(home, forged, why);
     let shown = ["order", "show", "sandbox", "DEMO", &victim.order, "--output", "json"];
@@ -159,10 +159,10 @@ pub fn a_forged_payment_is_never_folded(pair: Pair) {
     // The whole record under another key: it would be folded in another partition.
     let value = paid.value.clone();
     refused(Message { value, mac, ..without_mac.clone() }, "its MAC does not match");
-    // No record at all, under the key of markers: a person can park it, too.
+    // No record at all, under the key of markers: people can park it, too.
     let (key, value) = (MARKER_KEY.to_owned(), b"\x01no record".to_vec());
     refused(Message { key, value, ..without_mac.clone() }, "record fails its checksum");
-    // A version that no program writes yet, under the key of markers: a person can park it, too.
+    // A version that no program writes yet, under the key of markers: people can park it, too.
     let (key, mut value) = (MARKER_KEY.to_owned(), paid.value.clone());
     value[0] = 9;
     refused(Message { key, value, ..without_mac.clone() }, "it has no MAC");

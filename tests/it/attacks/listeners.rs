@@ -129,8 +129,8 @@ fn a_token_goes_over_tls_to_a_certificate_of_the_named_authority_only() {
         let asked = ["order", "list", "--output", "json", "--admin-url", &proxy.url];
         home.payfold(&[&asked[..], more].concat())
     };
-    list(&[]).fails(&["does not answer", "certificate", "--admin-ca-file"]);
-    list(&["--admin-ca-file", &home.file("strangers.pem")]).fails(&["certificate"]);
+    list(&[]).fails(&["UnknownIssuer", "--admin-ca-file"]);
+    list(&["--admin-ca-file", &home.file("strangers.pem")]).fails(&["UnknownIssuer"]);
     list(&["--admin-ca-file", &home.file("empty.pem")]).fails(&["empty.pem", "no certificate"]);
     list(&["--admin-ca-file", &home.file("none.pem")]).fails(&["none.pem"]);
     assert_eq!(proxy.count(), 0, "nothing was sent to who could not prove who it is");
@@ -139,6 +139,8 @@ fn a_token_goes_over_tls_to_a_certificate_of_the_named_authority_only() {
     let asked = ["check", "--ready", "--admin-url", &proxy.url, "--admin-ca-file", &ca];
     assert!(home.payfold(&asked).ok().contains(&proxy.url));
     assert_eq!(proxy.count(), 2);
+    let plain = format!("https://{}", system.admin());
+    home.payfold(&["order", "list", "--admin-url", &plain]).fails(&["speaks plain HTTP"]);
 }
 
 #[test]
@@ -165,6 +167,8 @@ fn a_token_goes_through_no_proxy_and_follows_no_redirect() {
         }
     });
     list(&moved).fails(&["answered 307"]);
+    let live = ["check", "--live", "--admin-url", &moved];
+    system.payfold(&live).fails(&["/livez answered 307", "check --admin-url"]);
     let heads = heads.lock().unwrap_or_else(PoisonError::into_inner);
     assert!(heads.is_empty(), "a stranger was asked: {heads:?}");
 }

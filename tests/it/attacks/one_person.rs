@@ -2,67 +2,92 @@
 //! record out of the fold nor destroy the bytes of a month.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use payfold_engines::clock::{Clock, SystemClock};
-use payfold_engines::log::Topic;
+use payfold_engines::log::{Message, Topic};
+use payfold_schemas::digest::Digest;
+use payfold_schemas::event::EventAttributes;
+use payfold_schemas::ids::Author;
 use payfold_schemas::month::Month;
+use payfold_schemas::record_mac::Writer;
+use payfold_schemas::token::{TOKEN_RECORDED_TYPE, TokenChange, TokenRecorded, TokenRole};
 
 use crate::parked::damage;
 use crate::retention::{add_keys, past};
 use crate::support::notice::Notice;
-use crate::support::pair::Inside;
+use crate::support::pair::{Inside, with_log};
 use crate::support::system::{Done, Home};
-use crate::support::waits::until;
 
 const SECRET: &str = "a test secret of acme, worth nothing";
 
-/// A system with a damaged record, and with tokens of ann and bob that it has just recorded; and
-/// the record's position.
+/// A system with a damaged record, and the record's position. ann, bob and carl have tokens; those
+/// of ann and bob were recorded days ago.
 fn halted() -> (Rc<Home>, String) {
     let home = Home::configured("[partners.acme]\nprofile = \"default\"\n");
     home.add_key("acme", SECRET, &["--merchant", "SHOP"]);
     let system = home.boot();
     assert_eq!(system.post_ipn(&Notice::paid("SHOP", "o-1", "r-1").signed(SECRET)).status, 200);
-    for name in ["ann", "bob"] {
-        home.token_file(name, "admin");
-    }
-    until("the tokens are recorded", Duration::from_secs(20), || {
-        let recorded = home.tail("findings");
-        let names: Vec<_> = recorded.iter().map(|one| one["data"]["owner"].as_str()).collect();
-        [Some("ann"), Some("bob")].iter().all(|name| names.contains(name)).then_some(())
-    });
     Inside::of(&home).settle();
     system.stop();
     let [_, damaged] = damage(&home, Topic::Intake);
+    for name in ["ann", "bob", "carl"] {
+        let token = std::fs::read(home.token_file(name, "admin")).expect("it was written");
+        if name != "carl" {
+            record(&home, name, &token);
+        }
+    }
     (home, damaged.to_string())
 }
 
-/// A command of a person, on a system that may have another rule on how long tokens are known.
-fn by(home: &Home, (token, hours): (&str, Option<&str>), command: &[&str]) -> Done {
-    let hours = hours.map(|hours| ("PAYFOLD_RECONCILER__SECOND_AFTER_HOURS", hours));
-    let command = [command, &["--yes", "--admin-token-file", token]].concat();
-    home.payfold_with(&command, hours.as_slice())
+/// Records a token as the reconciler did two days ago.
+fn record(home: &Home, name: &str, token: &[u8]) {
+    let recorded = TokenRecorded {
+        owner: Author::parse(name).expect("a name"),
+        token: Digest::of_bytes(token),
+        role: TokenRole::Admin,
+        change: TokenChange::Added,
+        at: SystemClock.now().plus_ms(-48 * 3_600_000),
+    };
+    let event =
+        EventAttributes { id: recorded.event_id(), kind: TOKEN_RECORDED_TYPE, time: recorded.at };
+    let value = serde_json::to_vec(&recorded).expect("it serialises");
+    let message = Message { key: name.to_owned(), event: Some(event), value, mac: None };
+    with_log(home, Writer::Reconciler, async |log| log.append(Topic::Findings, message).await)
+        .expect("it is stored");
 }
 
-/// Tries a step that takes two people as one person with several tokens: it is not taken. Then
-/// takes it as two people, on a system that asks for no age of their tokens.
+/// A command of a person.
+fn by(home: &Home, name: &str, step: &[&str]) -> Done {
+    let token = home.file(&format!("{name}.token"));
+    home.payfold(&[step, &["--yes", "--admin-token-file", &token]].concat())
+}
+
+/// Tries a step that takes two people as one of them, who has more tokens and can make others; it
+/// is not taken. Then takes it as two.
 fn takes_two(home: &Home, step: &[&str], is_done: impl Fn() -> bool) {
     home.payfold(&[step, &["--yes"]].concat()).fails(&["local is any user of this machine"]);
-    let [ann, bob] = ["ann.token", "bob.token"].map(|name| home.file(name));
-    let carl = home.token_file("carl", "admin");
-    by(home, (&ann, None), step).ok();
-    for (other, why) in [
-        (&bob, "ann has proposed it, but the token of ann is new or has a new role"),
-        (&carl, "ann has proposed it, but the token of ann is new or has a new role"),
-        (&carl, "carl has proposed this at "),
-        (&ann, "carl has no token that this system has recorded"),
-    ] {
-        let agreed = by(home, (other, None), step);
-        assert!(agreed.stderr.contains(why), "{why}: {agreed:?}");
+    by(home, "ann", step).ok();
+    let refused = |name: &str, why: &str| {
+        by(home, name, step).fails(&[why]);
         assert!(!is_done(), "{why}");
-    }
-    by(home, (&bob, Some("0")), step).ok();
+    };
+    refused("ann", "ann has proposed this at ");
+    refused("carl", "carl has no token that this system has recorded");
+    // Somebody else's name, with a token that replaced the one that is known.
+    home.payfold(&["token", "retire", "bob"]).ok();
+    home.token_file("bob", "admin");
+    refused("bob", "bob has no token that this system has recorded");
+    // Without the configuration, as if it were the demo.
+    let (other, token) = (Home::new(), home.file("carl.token"));
+    let mut command = home.command(step);
+    command.current_dir(other.path()).args(["--yes", "--admin-token-file", &token]);
+    let output = command.output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("no configuration file"), "{said}");
+    assert!(!is_done());
+
+    record(home, "bob", &std::fs::read(home.path().join("bob.token")).expect("it is there"));
+    by(home, "bob", step).ok();
     assert!(is_done());
 }
 
