@@ -14,6 +14,7 @@ use payfold_engines::log::Topic;
 use payfold_engines::log::walk;
 use payfold_ingest::browser_return::ReturnTargets;
 use payfold_kit::search;
+use payfold_partners::profile::{Profile, Stage};
 use payfold_schemas::time::Time;
 
 use self::row::CheckRow;
@@ -119,12 +120,26 @@ fn data_folder(data: &DataDir) -> CheckRow {
 }
 
 fn profiles(loaded: &Loaded) -> CheckRow {
-    match keys::profiles(&loaded.settings) {
-        Ok(profiles) => CheckRow::ok("profiles", format!("{} partners configured", profiles.len())),
+    let profiles = match keys::profiles(&loaded.settings) {
+        Ok(profiles) => profiles,
         Err(error) => {
-            CheckRow::of_error("profiles", &error, "correct the profile, or payfold.toml")
+            return CheckRow::of_error("profiles", &error, "correct the profile, or payfold.toml");
         }
+    };
+    let count = format!("{} partners configured", profiles.len());
+    let is_early = |profile: &&Profile| matches!(profile.stage(), Stage::Draft | Stage::Sandbox);
+    let early: Vec<_> = (profiles.iter().filter(is_early))
+        .map(|profile| format!("{} ({})", profile.partner(), profile.stage().as_str()))
+        .collect();
+    if early.is_empty() || loaded.settings.dev || loaded.is_demo() {
+        return CheckRow::ok("profiles", count);
     }
+    CheckRow::warn(
+        "profiles",
+        format!("{count}; not agreed with the partner yet: {}", early.join(", ")),
+        "their notices count all the same; before real money certify and freeze the profiles: \
+         docs/how-to/add-a-partner.md, \"Stages\"",
+    )
 }
 
 /// Checks the addresses that creating payments needs: the partner's for our calls, ours for its

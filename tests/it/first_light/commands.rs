@@ -18,6 +18,15 @@ fn fails(done: &Done, words: &[&str]) {
 }
 
 #[test]
+fn a_profile_that_is_not_agreed_yet_is_named() {
+    let home = Home::configured("[partners.acme]\nprofile = \"default\"\n");
+    let said = "not agreed with the partner yet: acme (draft)";
+    assert!(home.payfold(&["check"]).stdout.contains(said));
+    let on_trial = home.payfold_with(&["check"], &[("PAYFOLD_DEV", "true")]);
+    assert!(on_trial.stdout.contains("1 partners configured") && !on_trial.stdout.contains(said));
+}
+
+#[test]
 fn exit_codes_separate_success_failure_usage_and_difference() {
     let home = Home::new();
     let nothing = home.payfold(&["order", "list"]);
