@@ -48,8 +48,8 @@ impl AdminListener {
     }
 
     /// The listener in a run file.
-    pub(crate) fn of_run_file(file: RunFile) -> Self {
-        Self::new(file.admin_url, RootCerts::PlatformVerifier)
+    pub(crate) fn of_run_file(file: &RunFile) -> Self {
+        Self::new(file.admin_url.clone(), RootCerts::PlatformVerifier)
     }
 
     fn new(url: String, roots: RootCerts) -> Self {

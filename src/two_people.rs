@@ -31,16 +31,6 @@ pub(crate) fn rules(settings: &Settings, origin: Origin) -> People {
     }
 }
 
-/// What a person has proposed.
-pub(crate) struct Proposal {
-    /// The person.
-    pub author: Author,
-    /// The time of it.
-    pub at: Time,
-    /// The reason that the person gave.
-    pub reason: String,
-}
-
 /// A step that takes two people, as one of them takes it.
 pub(crate) struct Step<'s> {
     people: People,
@@ -73,16 +63,18 @@ impl<'s> Step<'s> {
     }
 
     /// The proposal of another person that this one agrees to; `None` if this one proposes it
-    /// first. Errors: this person may not, or has proposed it already; the findings can't be read.
-    pub(crate) async fn agreed<'p>(
+    /// first. `made` is by whom and when a proposal was made. Errors: this person may not, or has
+    /// proposed it already; the findings can't be read.
+    pub(crate) async fn agreed<'p, P>(
         &self,
         engines: &Engines,
-        proposals: &'p [Proposal],
-    ) -> anyhow::Result<Option<&'p Proposal>> {
+        proposals: &'p [P],
+        made: fn(&P) -> (&Author, Time),
+    ) -> anyhow::Result<Option<&'p P>> {
         let (person, now) = (&self.person, SystemClock.now());
         self.people.check_named(person)?;
-        let own = proposals.iter().find(|proposal| proposal.author == *person);
-        let mut others = proposals.iter().filter(|it| it.author != *person).peekable();
+        let own = proposals.iter().find(|proposal| made(proposal).0 == person);
+        let mut others = proposals.iter().filter(|it| made(it).0 != person).peekable();
         if others.peek().is_some() {
             let reader = Reader::new(Arc::clone(&engines.log), Arc::clone(engines.store()?));
             let known = reader.tokens(&self.document.tokens).await?.tokens;
@@ -91,7 +83,7 @@ impl<'s> Step<'s> {
                 self.people.check_known(person, token.and_then(|token| token.recorded_at), now)
             };
             for proposal in others {
-                let first = &proposal.author;
+                let (first, _) = made(proposal);
                 if !self.permits(first) {
                     output::error_line(&format!(
                         "{first} has proposed it, but has no token any more that may"
@@ -106,7 +98,10 @@ impl<'s> Step<'s> {
         }
         own.map_or(Ok(None), |own| {
             Err(Fixable::error(
-                format!("{person} has proposed this at {}: it waits for a second person", own.at),
+                format!(
+                    "{person} has proposed this at {}: it waits for a second person",
+                    made(own).1
+                ),
                 "another person runs the same command with their own token (--admin-token-file \
                  FILE)",
             ))

@@ -50,9 +50,8 @@ impl People {
             Some(_) => self.check_known(person, ledger.newest_token_of(person), now),
             None => self.check_named(person),
         };
-        let refused = RefusedPerson;
         check(first).map_err(|error| match second {
-            Some(_) => refused(format!(
+            Some(_) => RefusedPerson(format!(
                 "{error}; or withdraw that first decision and decide anew, with two people"
             )),
             None => error,
@@ -62,12 +61,11 @@ impl People {
 
     /// Checks a person who begins what two people decide. Errors: it is the name of no person.
     pub fn check_named(&self, person: &Author) -> Result<(), RefusedPerson> {
-        let refused = |why: String| Err(RefusedPerson(why));
         if person.as_str() == LOCAL_OWNER && !self.takes_local {
-            return refused(format!(
+            return Err(RefusedPerson(format!(
                 "{person} is any user of this machine: a decision by two people takes tokens of \
                  people (payfold token add NAME --role ROLE, then --admin-token-file FILE)"
-            ));
+            )));
         }
         Ok(())
     }
@@ -80,24 +78,23 @@ impl People {
         since: Option<Time>,
         now: Time,
     ) -> Result<(), RefusedPerson> {
-        let refused = |why: String| Err(RefusedPerson(why));
         self.check_named(person)?;
         if self.second_after_ms == 0 || person.as_str() == LOCAL_OWNER {
             return Ok(());
         }
         let Some(since) = since else {
-            return refused(format!(
+            return Err(RefusedPerson(format!(
                 "{person} has no token that this system has recorded: it was retired, or added \
                  just now"
-            ));
+            )));
         };
         let from = since.plus_ms(self.second_after_ms);
         if now < from {
-            return refused(format!(
+            return Err(RefusedPerson(format!(
                 "the token of {person} is new or has a new role, and a decision by two people \
                  takes tokens that are known for a while (reconciler.second_after_hours): decide \
                  from {from} on"
-            ));
+            )));
         }
         Ok(())
     }

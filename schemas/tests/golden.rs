@@ -60,15 +60,26 @@ fn a_quarantined_notice_is_read_and_written_as_ever() {
     assert!(decode_fact(&stored).is_err(), "no fact is read out of a quarantined notice");
 }
 
+/// A marker as it was once stored; `encoded` is what writes it today.
+fn same_marker(name: &str, parts: Parts, encoded: &[u8], read: IntakeRecord) {
+    let record = Record { parts, raw_key_id: None, raw: Vec::new() };
+    let stored = bytes(name, &record.encode());
+    assert_eq!(Record::decode(&stored).as_ref(), Ok(&record));
+    assert_eq!(hex::encode(encoded), hex::encode(&stored));
+    assert_eq!(decode_intake(&stored), Ok(read));
+    assert!(decode_fact(&stored).is_err(), "no fact is read out of a marker");
+}
+
 #[test]
 fn a_switch_is_read_and_written_as_ever() {
     let switch = samples::switch();
-    let record = Record { parts: Parts::Switch(switch.clone()), raw_key_id: None, raw: Vec::new() };
-    let stored = bytes("switch.hex", &record.encode());
-    assert_eq!(Record::decode(&stored).as_ref(), Ok(&record));
-    assert_eq!(hex::encode(encode_switch(&switch)), hex::encode(&stored));
-    assert_eq!(decode_intake(&stored), Ok(IntakeRecord::Switch(switch)));
-    assert!(decode_fact(&stored).is_err(), "no fact is read out of a marker");
+    let encoded = encode_switch(&switch);
+    same_marker(
+        "switch.hex",
+        Parts::Switch(switch.clone()),
+        &encoded,
+        IntakeRecord::Switch(switch),
+    );
 }
 
 #[test]
@@ -76,26 +87,18 @@ fn a_parking_is_read_and_written_as_ever() {
     for (name, parked) in
         [("parked.hex", samples::parked()), ("parked-by-two.hex", samples::parked_by_two())]
     {
-        let parts = Parts::Parked(parked.clone());
-        let record = Record { parts, raw_key_id: None, raw: Vec::new() };
-        let stored = bytes(name, &record.encode());
-        assert_eq!(Record::decode(&stored).as_ref(), Ok(&record));
-        assert_eq!(hex::encode(encode_parked(&parked)), hex::encode(&stored));
-        assert_eq!(decode_intake(&stored), Ok(IntakeRecord::Parked(parked)));
-        assert!(decode_fact(&stored).is_err(), "no fact is read out of a marker");
+        let encoded = encode_parked(&parked);
+        same_marker(name, Parts::Parked(parked.clone()), &encoded, IntakeRecord::Parked(parked));
     }
 }
 
 #[test]
 fn a_proposal_to_park_is_read_and_written_as_ever() {
     let proposed = samples::parked();
-    let parts = Parts::ParkingProposed(proposed.clone());
-    let record = Record { parts, raw_key_id: None, raw: Vec::new() };
-    let stored = bytes("parking-proposed.hex", &record.encode());
-    assert_eq!(Record::decode(&stored).as_ref(), Ok(&record));
-    assert_eq!(hex::encode(encode_parking_proposed(&proposed)), hex::encode(&stored));
-    assert_eq!(decode_intake(&stored), Ok(IntakeRecord::ParkingProposed(proposed)));
-    assert!(decode_fact(&stored).is_err(), "no fact is read out of a marker");
+    let encoded = encode_parking_proposed(&proposed);
+    let (parts, read) =
+        (Parts::ParkingProposed(proposed.clone()), IntakeRecord::ParkingProposed(proposed));
+    same_marker("parking-proposed.hex", parts, &encoded, read);
 }
 
 #[test]

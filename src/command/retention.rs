@@ -25,7 +25,7 @@ use crate::keys;
 use crate::listing::{self, Row};
 use crate::output;
 use crate::settings::{self, Loaded, Settings};
-use crate::two_people::{Proposal, Step};
+use crate::two_people::Step;
 use crate::vault::{self, Instead};
 use crate::wiring::{self, Engines};
 
@@ -159,7 +159,7 @@ fn list(settings: &Settings, output: &OutputArgs) -> anyhow::Result<()> {
         let of_bodies = entry.keys.iter().filter(|key| key.channel == Channel::Body);
         erased.chain(of_bodies.map(move |key| {
             let proposals = proposals(entry, Month::of(key.valid_from));
-            let names: Vec<_> = proposals.iter().map(|it| it.author.as_str()).collect();
+            let names: Vec<_> = proposals.map(|it| it.author.as_str()).collect();
             BodyKeyRow {
                 account: entry.name(),
                 key: &key.id,
@@ -189,7 +189,7 @@ fn erase(global: &Global, loaded: &Loaded, args: &RetentionEraseArgs) -> anyhow:
         let engines = wiring::open_to_read(&loaded.settings).await?;
         let covered = SealedCounts::count(&engines, &erasable, &args.output).await?;
         covered.print(&erasable, &args.output)?;
-        for Proposal { author, at, reason } in proposals(entry, month) {
+        for ErasureProposal { author, at, reason, .. } in proposals(entry, month) {
             output::error_line(&format!("{author} proposed to erase it at {at}: {reason}"));
         }
         if !args.yes {
@@ -204,15 +204,8 @@ fn erase(global: &Global, loaded: &Loaded, args: &RetentionEraseArgs) -> anyhow:
 }
 
 /// The proposals to erase a month.
-fn proposals(entry: &AccountEntry, month: Month) -> Vec<Proposal> {
-    let of_month = entry.erasure_proposals.iter().filter(|proposal| proposal.month == month);
-    of_month
-        .map(|ErasureProposal { author, at, reason, .. }| Proposal {
-            author: author.clone(),
-            at: *at,
-            reason: reason.clone(),
-        })
-        .collect()
+fn proposals(entry: &AccountEntry, month: Month) -> impl Iterator<Item = &ErasureProposal> {
+    entry.erasure_proposals.iter().filter(move |proposal| proposal.month == month)
 }
 
 /// Erases what another person has proposed to, or proposes it. The vault is read anew, because the
@@ -238,16 +231,14 @@ async fn erase_or_propose(
         ));
     }
     let step = Step::of(global, loaded, vault.document(), Permission::Erase)?;
-    let proposals = proposals(entry, month);
-    let agreed = step.agreed(engines, &proposals).await?;
+    let proposals: Vec<_> = proposals(entry, month).cloned().collect();
+    let agreed = step.agreed(engines, &proposals, |it| (&it.author, it.at)).await?;
     let author = step.person;
     let reason = reason.to_owned();
     let account = &mut vault.document_mut().accounts[place];
     let done = match agreed {
-        Some(Proposal { author: first, at: since, reason: why }) => {
-            let (first, why) = (first.clone(), why.clone());
-            let proposal = ErasureProposal { month, at: *since, author: first, reason: why };
-            account.erase_bodies(&proposal, &ErasureAgreement { author, at, reason });
+        Some(proposal) => {
+            account.erase_bodies(proposal, &ErasureAgreement { author, at, reason });
             ERASED
         }
         None => {

@@ -14,6 +14,7 @@ pub mod pair;
 pub mod sandbox;
 pub mod stub;
 pub mod system;
+pub mod tls;
 pub mod waits;
 pub mod wire;
 pub mod worlds;

@@ -140,11 +140,12 @@ fn production(file: &File) -> String {
 }
 
 /// What an error without advice is made with. Its text is the first argument.
-const MAKES_ERROR: [&str; 7] = [
+const MAKES_ERROR: [&str; 8] = [
     "#[error(",
     "EngineError::Invalid(",
     "EngineError::Corrupt(",
     "Refused(",
+    "RefusedPerson(",
     "refused(",
     "bail!(",
     "anyhow!(",

@@ -136,7 +136,7 @@ impl IngestBench<'_> {
         kind: NoticeKind,
         connections: usize,
     ) -> anyhow::Result<ServerRound> {
-        let status = if server.admin_url.is_none() { 200 } else { kind.status() };
+        let status = if server.admin.is_none() { 200 } else { kind.status() };
         let notices =
             Arc::new(RequestBuffer::sign_notices(NOTICES, kind, &self.secret, SystemClock.now()));
         let address = &server.address;
@@ -162,7 +162,7 @@ impl IngestBench<'_> {
     /// CPU time of the brokers behind a server; `None` without brokers.
     fn broker_micros(&self, server: &ServerProcess) -> anyhow::Result<Option<u64>> {
         match &self.cluster {
-            Some(cluster) if server.admin_url.is_some() => cluster.cpu_micros(),
+            Some(cluster) if server.admin.is_some() => cluster.cpu_micros(),
             _ => Ok(None),
         }
     }
@@ -170,7 +170,7 @@ impl IngestBench<'_> {
 
 /// Commits and rows of the server's log so far.
 fn commits(server: &ServerProcess) -> anyhow::Result<(f64, f64)> {
-    if server.admin_url.is_none() {
+    if server.admin.is_none() {
         return Ok((0.0, 0.0));
     }
     let commits = server.metric("payfold_engine_sync_duration_seconds_count")?;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use payfold_bench::usage::{cpu_micros_of, memory_kib, memory_peak_kib};
 
+use crate::admin_client::AdminListener;
 use crate::data_dir::DataDir;
 use crate::run_file::RunFile;
 use crate::settings::{self, Settings};
@@ -20,8 +21,8 @@ pub(crate) struct ServerProcess {
     child: Child,
     /// `host:port` of its public listener.
     pub address: String,
-    /// `http://host:port` of its admin listener, if it has one.
-    pub admin_url: Option<String>,
+    /// Its admin listener, if it has one.
+    pub admin: Option<AdminListener>,
 }
 
 impl ServerProcess {
@@ -37,7 +38,7 @@ impl ServerProcess {
         let mut url = String::new();
         BufReader::new(stdout).read_line(&mut url)?;
         let address = address_of(url.trim())?;
-        Ok(Self { child, address, admin_url: None })
+        Ok(Self { child, address, admin: None })
     }
 
     /// Starts the real ingest role in this folder, as `payfold run` does.
@@ -90,8 +91,9 @@ impl ServerProcess {
             match RunFile::read(&data) {
                 Ok(run) => {
                     let url = run.public_url.as_deref().context("a public listener is there")?;
-                    let (address, admin_url) = (address_of(url)?, Some(run.admin_url.clone()));
-                    return Ok((Self { child, address, admin_url }, run));
+                    let address = address_of(url)?;
+                    let admin = Some(AdminListener::of_run_file(&run));
+                    return Ok((Self { child, address, admin }, run));
                 }
                 Err(error) => {
                     ensure!(begun.elapsed() < START_MAX, "the server did not start: {error:#}")
@@ -119,8 +121,7 @@ impl ServerProcess {
     }
 
     fn metrics(&self) -> anyhow::Result<String> {
-        let url = self.admin_url.as_ref().context("this server has no metrics")?;
-        Ok(ureq::get(format!("{url}/metrics")).call()?.body_mut().read_to_string()?)
+        self.admin.as_ref().context("this server has no metrics")?.read_metrics()
     }
 
     /// CPU time used so far: all threads, user and system.

@@ -97,7 +97,7 @@ fn writable(file: &Path) -> Option<CheckRow> {
 /// stands still. Empty if none runs.
 fn process(data: &DataDir) -> Vec<CheckRow> {
     let Ok(file) = run_file::RunFile::read(data) else { return Vec::new() };
-    let listener = AdminListener::of_run_file(file);
+    let listener = AdminListener::of_run_file(&file);
     let mut rows = match readiness(&listener) {
         Ok(ready) => vec![ready],
         Err(error) => {

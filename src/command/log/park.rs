@@ -21,7 +21,7 @@ use crate::args::{Global, ParkArgs};
 use crate::error::Fixable;
 use crate::output;
 use crate::settings::Loaded;
-use crate::two_people::{Proposal, Step};
+use crate::two_people::Step;
 use crate::vault;
 use crate::wiring::explain::explain;
 use crate::wiring::{self, Engines, Need};
@@ -56,11 +56,7 @@ pub(crate) async fn run(global: &Global, loaded: &Loaded, args: &ParkArgs) -> an
     }
     print_record(&engines, &record, &error).await?;
     let proposals = parked::find_proposals(log, &record).await.map_err(explain)?;
-    let proposals: Vec<_> = proposals
-        .into_iter()
-        .map(|Parked { author, at, reason, .. }| Proposal { author, at, reason })
-        .collect();
-    for Proposal { author, at, reason } in &proposals {
+    for Parked { author, at, reason, .. } in &proposals {
         output::line(&format!("  parking it was proposed by {author} at {at}: {reason}"));
     }
     if !args.yes {
@@ -73,7 +69,7 @@ pub(crate) async fn run(global: &Global, loaded: &Loaded, args: &ParkArgs) -> an
     // A marker without a MAC would stop every partition.
     let document = vault::read(settings)?;
     let step = Step::of(global, loaded, &document, Permission::Release)?;
-    let agreed = step.agreed(&engines, &proposals).await?;
+    let agreed = step.agreed(&engines, &proposals, |it| (&it.author, it.at)).await?;
     let mut marker = Parked {
         parked: position,
         digest: Digest::of_bytes(&record.value),
@@ -85,7 +81,7 @@ pub(crate) async fn run(global: &Global, loaded: &Loaded, args: &ParkArgs) -> an
         second_reason: None,
     };
     let (message, done) = match agreed {
-        Some(Proposal { author, reason, .. }) => {
+        Some(Parked { author, reason, .. }) => {
             marker.seconded_by = Some(std::mem::replace(&mut marker.author, author.clone()));
             marker.second_reason = Some(std::mem::replace(&mut marker.reason, reason.clone()));
             (parked::marker_message(&marker), PARKED)

@@ -5,17 +5,15 @@
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ServerConnection, StreamOwned};
 
 use crate::support::stub;
 use crate::support::system::System;
+use crate::support::tls::{self, CA};
 use crate::support::wire::{Answer, Connection, bearer, request};
 
-const CA: &str = include_str!("../../../partners/tests/tls/ca.pem");
 const STRANGERS_CA: &str = include_str!("../../../partners/tests/tls/strangers-ca.pem");
-const SERVER: &str = include_str!("../../../partners/tests/tls/server.pem");
 
 const PAGES: [&str; 6] =
     ["/livez", "/startupz", "/readyz", "/readyz/ingest", "/metrics", "/openapi.json"];
@@ -87,15 +85,7 @@ struct TlsProxy {
 
 impl TlsProxy {
     fn before(admin: SocketAddr) -> Self {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let chain = CertificateDer::pem_slice_iter(SERVER.as_bytes()).map(Result::unwrap);
-        let key = PrivateKeyDer::from_pem_slice(SERVER.as_bytes()).expect("a key");
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_no_client_auth()
-            .with_single_cert(chain.collect(), key);
-        let tls = Arc::new(config.expect("a certificate with its key"));
+        let tls = tls::server(WebPkiClientVerifier::no_client_auth());
         let heads = Arc::<Mutex<Vec<_>>>::default();
         let seen = Arc::clone(&heads);
         let url = stub::serve(move |stream: TcpStream| {

@@ -7,19 +7,18 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
 use super::{World, text};
 use crate::support::stub::{self, Request};
 use crate::support::system::Home;
+use crate::support::tls::{self, CA};
 use crate::support::waits::until;
 
-const CA: &str = include_str!("../../../partners/tests/tls/ca.pem");
-const SERVER: &str = include_str!("../../../partners/tests/tls/server.pem");
 const CLIENT: &str = include_str!("../../../partners/tests/tls/client-rsa.pem");
 const RENEWED: &str = include_str!("../../../partners/tests/tls/client-ec.pem");
 const STRANGER: &str = include_str!("../../../partners/tests/tls/strangers-client.pem");
@@ -103,20 +102,8 @@ struct Partner {
 
 fn tls() -> Arc<ServerConfig> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut roots = RootCertStore::empty();
-    for authority in CertificateDer::pem_slice_iter(CA.as_bytes()) {
-        roots.add(authority.expect("a certificate")).expect("an authority");
-    }
-    let clients =
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
-    let chain = CertificateDer::pem_slice_iter(SERVER.as_bytes()).map(Result::unwrap).collect();
-    let key = PrivateKeyDer::from_pem_slice(SERVER.as_bytes()).expect("a key");
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_client_cert_verifier(clients.build().expect("a verifier"))
-        .with_single_cert(chain, key);
-    Arc::new(config.expect("a certificate with its key"))
+    let clients = WebPkiClientVerifier::builder_with_provider(tls::roots(CA), provider);
+    tls::server(clients.build().expect("a verifier"))
 }
 
 impl Partner {
